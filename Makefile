@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` and `make test` prepare everything they need; `make help` lists the rest.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help env env-dev demo test check bench docs claims p4 lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
+
+$(VENV)/.runtime: requirements/runtime.lock pyproject.toml
+	@$(PYTHON) tools/check_python.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked runtime into $(VENV) (once; the embedded store alone is about 500 MB)"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/runtime.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
+	@touch $@
+
+env: $(VENV)/.runtime ## create the environment that runs the product
+env-dev: $(VENV)/.dev ## the same, with test and lint tools
+
+demo: $(VENV)/.runtime ## the main job, end to end (ARGS="--headless --out DIR --seed N")
+	@$(BIN)/tempotrace demo $(ARGS)
+
+test: $(VENV)/.dev ## lint, types, import contracts and all tests that need no root
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(VENV)/.dev ## ruff, mypy --strict and the import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.runtime ## measure the embedded switch
+	@$(BIN)/tempotrace bench switch $(ARGS)
+
+claims: $(VENV)/.runtime ## ten seeds of the demo; rewrites the tables in docs
+	@$(BIN)/python tools/claims.py $(ARGS)
+
+docs: $(VENV)/.dev ## regenerate the generated pages (wire format, schemas, OpenAPI)
+	@$(BIN)/python tools/generate_docs.py
+
+p4: $(VENV)/.runtime ## compile p4src with p4c (must be on the PATH) into p4src/artifacts
+	@$(BIN)/tempotrace p4 build
+
+lock: ## recompute the lock files (needs uv)
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group build -o requirements/runtime.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group build --group test --group lint -c requirements/runtime.lock -o requirements/dev.lock
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an estimator may know of a fabric: its clocks, links, stamp points and declared priors.
+
+The unknowns of a solve are clocks, not machines: every NIC's PHC and every switch's INT clock.
+Built by `controller.fabric` from `fabric.yaml`; holds no measured and no true value.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+
+
+@unique
+class ClockKind(Enum):
+    """What a clock times."""
+
+    NIC = "nic"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampPoint:
+    """Where a stamp is taken relative to the wire, as declared per device model and port speed.
+
+    ingress: true stamp instant = arrival of the frame's reference point on the wire + latency.
+    egress: departure of the frame's first bit on the wire = true stamp instant + latency.
+    The real constant lies in latency_ns +- uncertainty_ns (hard limits, not a deviation).
+    """
+
+    latency_ns: int
+    uncertainty_ns: int
+    at_frame_end: bool = False
+    """The reference point is the frame's last bit, so the stamp includes serialisation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """One clock: a NIC's PHC or a switch's INT clock."""
+
+    name: str
+    kind: ClockKind
+    node_id: int
+    """INT node id of a switch; 0 for a NIC."""
+    ip: int
+    """IPv4 address of a NIC as an integer; 0 for a switch."""
+    stamp_unit_ns: int
+    """Quantum of its stamps."""
+    stamp_jitter_ns: int
+    """Declared one-sided noise after the egress stamp (MAC FIFO, pipeline), typical size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One cable between two ports, with what is declared about it."""
+
+    name: str
+    a: int
+    """Index of the clock at end a."""
+    a_port: int
+    b: int
+    b_port: int
+    rate_bps: int
+    a_egress: StampPoint
+    a_ingress: StampPoint
+    b_egress: StampPoint
+    b_ingress: StampPoint
+    min_delay_ns: int
+    """Certified minimum one-way propagation (declared length minus tolerance); 0 if unknown."""
+    asymmetry_sd_ns: float
+    """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
+    access: bool
+    """One end is a NIC: no loop goes through it, so its asymmetry is not observable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricModel:
+    """Clocks and links; `reference` is the index of the time transmitter's clock."""
+
+    clocks: tuple[Clock, ...]
+    links: tuple[Link, ...]
+    reference: int
+    rate_offset_max_ppb: int
+    """Declared largest |rate error| of any clock against the reference."""
+    wander_ns_per_s_sqrt_s: float
+    """Declared random walk of a clock's rate: ns/s per square root of a second."""

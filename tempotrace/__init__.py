@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `tempotrace` command and the wiring of the parts; no logic of its own."""
