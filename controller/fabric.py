@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fabric is, as declared by its operator: devices, cables, tenants, classes, watchlists.
+
+These are the values of `fabric.yaml` (docs/fabric.md) with their types, and nothing else: what the
+switches must hold follows from them in `entries.py`, what an estimator may know of them in
+`fabric_model.py`. Reading and writing the file is in `fabric_file.py` and `fabric_dump.py`.
+
+IP and MAC addresses are integers (`addresses.py` has their text forms).
+"""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+from ipaddress import IPv4Network
+from typing import Self
+
+from correction.model import ClockKind, StampPoint
+
+FABRIC_VERSION = 1
+"""`version` of the file format."""
+
+DROP_PORT = 511
+"""v1model's port for dropped packets (`mark_to_drop`); never a cable."""
+
+ROCE_UDP_PORT = 4791
+PTP_EVENT_UDP_PORT = 319
+PROTOCOL_UDP = 17
+
+
+class FabricError(Exception):
+    """A fabric file that cannot be used; `str()` is one line naming file, line and key."""
+
+    def __init__(self, *, path: str, line: int, key: str, message: str) -> None:
+        super().__init__(path, line, key, message)
+        self.path = path
+        self.line = line
+        self.key = key
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.key}: {self.message}"
+
+
+@unique
+class PtpRole(Enum):
+    """What a device does to PTP event messages (IEEE 1588-2019 clause 3.1)."""
+
+    NONE = "none"
+    BOUNDARY_CLOCK = "boundary_clock"
+    TRANSPARENT_CLOCK = "transparent_clock"
+
+
+@unique
+class WatchTraffic(Enum):
+    """Which packets a watchlist selects."""
+
+    ROCE = "roce"
+    """RoCEv2: UDP to port 4791, instrumented with INT-MD."""
+    PTP = "ptp"
+    """PTP event messages over UDP, reported by postcards; the packet stays untouched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampPoints:
+    """Declared ingress and egress stamp points of a device model at one port speed."""
+
+    speed_gbps: int
+    ingress: StampPoint
+    egress: StampPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceModel:
+    """A kind of switch or NIC: how it stamps, and which report dialect it speaks."""
+
+    name: str
+    kind: ClockKind
+    dialect: str
+    """Name of the telemetry report dialect; of no meaning for a NIC."""
+    ptp_role: PtpRole
+    stamp_unit_ns: int
+    """Quantum of its stamps: 1 for a nanosecond clock, 1000 for BMv2."""
+    stamp_width_bits: int
+    """Width of the stamp register: stamps wrap at 2^width units."""
+    stamp_jitter_ns: int
+    """Typical one-sided noise after the egress stamp (MAC FIFO, pipeline)."""
+    stamp_points: tuple[StampPoints, ...]
+
+    def stamp_points_at(self, speed_gbps: int) -> StampPoints | None:
+        """The stamp points at a port speed, or None where the model declares none."""
+        return next((p for p in self.stamp_points if p.speed_gbps == speed_gbps), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """One switch: its identity in INT, P4Runtime and IP, and the prefixes it serves."""
+
+    name: str
+    node_id: int
+    """INT node id, unique in the fabric."""
+    model: str
+    ip: int
+    """Source address of its telemetry reports."""
+    mac: int
+    prefixes: tuple[IPv4Network, ...] = ()
+    """Address ranges of the hosts cabled to it; other switches route these as a whole."""
+    report_port: int
+    """Port that leads out of band to the collector."""
+    cpu_port: int
+    """Port of packet-in and packet-out."""
+    device_id: int
+    """P4Runtime device id."""
+    p4runtime: str | None = None
+    """`HOST:PORT` of its P4Runtime server; None where the address comes from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One host with one NIC, whose PHC is the clock of the host's name."""
+
+    name: str
+    model: str
+    ip: int
+    mac: int
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class LinkEnd:
+    """A port of a switch or host."""
+
+    node: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `node:port`.
+
+        >>> LinkEnd.parse("leaf1:11")
+        LinkEnd(node='leaf1', port=11)
+        """
+        node, _, port = text.rpartition(":")
+        return cls(node=node, port=int(port))
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One cable, with what is known of its length."""
+
+    a: LinkEnd
+    b: LinkEnd
+    speed_gbps: int
+    length_m: float | None = None
+    """Length from the cable inventory; None where it is not known."""
+    length_tolerance_m: float = 0.0
+    """The true length lies within length_m +- this."""
+    asymmetry_sd_ns: float
+    """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
+
+    @property
+    def name(self) -> str:
+        """Both ends, as in the file."""
+        return f"{self.a}-{self.b}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A tenant; its hosts name it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ptp:
+    """The PTP domain that the fabric carries."""
+
+    domain: int
+    grandmaster: str
+    """Host whose NIC is the time transmitter: its clock is the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collector:
+    """Where the switches send their telemetry reports."""
+
+    ip: int
+    mac: int
+    udp_port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntDomain:
+    """Settings of the INT domain that all its switches share."""
+
+    domain_id: int
+    """DomainSpecificID of INT-MD and of the reports; 0 reserves all domain-specific bits."""
+    truncate_bytes: int
+    """A telemetry report frame is cut to this length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockLimits:
+    """Declared limits of how clocks run against the reference."""
+
+    rate_offset_max_ppb: int
+    wander_ns_per_s_sqrt_s: float
+    """Random walk of the rate: ns/s per square root of a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficClass:
+    """One DSCP with its queue. The marked DSCP is treated alike by construction."""
+
+    name: str
+    dscp: int
+    marked_dscp: int | None = None
+    """DSCP of the same class that carries INT; always `dscp ^ 1`."""
+    queue: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EcnThreshold:
+    """Packets that leave a queue deeper than this are marked Congestion Experienced."""
+
+    queue: int
+    threshold_packets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qos:
+    """Traffic classes and ECN; a higher queue number is served first."""
+
+    default_queue: int
+    classes: tuple[TrafficClass, ...]
+    ecn: tuple[EcnThreshold, ...] = ()
+
+    def class_named(self, name: str) -> TrafficClass | None:
+        """The class of that name."""
+        return next((c for c in self.classes if c.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watchlist:
+    """Packets to instrument, and what to ask of each hop."""
+
+    name: str
+    traffic: WatchTraffic
+    instruction_bitmap: int
+    """INT-MD instructions (RoCE) or RepMdBits of the postcards (PTP)."""
+    traffic_class: str | None = None
+    """RoCE: the class whose DSCP is matched and whose marked DSCP marks the packet."""
+    remaining_hop_count: int | None = None
+    """RoCE: the number of hops that may push."""
+    tenants: tuple[str, ...] = ()
+    """RoCE: only packets sent by hosts of these tenants; empty: of all."""
+    sample_psn_bits: int = 0
+    """RoCE: of each queue pair, one packet in 2^this (those whose low PSN bits are zero)."""
+    message_types: tuple[int, ...] = ()
+    """PTP: message types reported (0 Sync, 1 Delay_Req)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """Everything declared about one fabric; the order of its parts is that of the file."""
+
+    name: str
+    ptp: Ptp
+    collector: Collector
+    int_domain: IntDomain
+    clock_limits: ClockLimits
+    propagation_ns_per_m_min: float
+    """Certified smallest propagation delay of any cable used, per metre."""
+    qos: Qos
+    watchlists: tuple[Watchlist, ...]
+    tenants: tuple[Tenant, ...]
+    models: tuple[DeviceModel, ...]
+    switches: tuple[Switch, ...]
+    hosts: tuple[Host, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def nodes(self) -> tuple[Host | Switch, ...]:
+        """Hosts, then switches: the order of the clocks in `fabric_model`."""
+        return (*self.hosts, *self.switches)
+
+    def switch(self, name: str) -> Switch:
+        """The switch of that name; KeyError if there is none."""
+        for switch in self.switches:
+            if switch.name == name:
+                return switch
+        raise KeyError(name)
+
+    def host(self, name: str) -> Host:
+        """The host of that name; KeyError if there is none."""
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        raise KeyError(name)
+
+    def model(self, name: str) -> DeviceModel:
+        """The device model of that name; KeyError if there is none."""
+        for model in self.models:
+            if model.name == name:
+                return model
+        raise KeyError(name)
+
+
+def cabling(fabric: Fabric) -> dict[LinkEnd, LinkEnd]:
+    """For every cabled port, the port at the other end."""
+    ends: dict[LinkEnd, LinkEnd] = {}
+    for link in fabric.links:
+        ends[link.a] = link.b
+        ends[link.b] = link.a
+    return ends

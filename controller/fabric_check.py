@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fabric must satisfy beyond the types of its values: references, uniqueness, cabling.
+
+Pure. Each problem carries the path of the key to blame (as in the file), so that the reader of a
+file can name its line, and a generator's fabric can be checked without a file.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from ipaddress import IPv4Address
+from itertools import pairwise
+from typing import NamedTuple
+
+import networkx as nx
+
+from controller.addresses import format_ip, format_mac
+from controller.fabric import DROP_PORT, Fabric, LinkEnd, Switch, Watchlist, WatchTraffic
+from controller.yaml_positions import KeyPath, format_key
+from correction.model import ClockKind
+
+SINK_REPORT_FIXED_BYTES = 130
+"""A sink's report without the INT stack: Ethernet 14, IPv4 20, UDP 8, report headers 20, metadata
+12, then of the packet IPv4 20, UDP 8, shim 4, INT-MD 12, BTH 12."""
+
+
+class FabricProblem(NamedTuple):
+    """A rule that the fabric breaks; the message says what was expected."""
+
+    path: KeyPath
+    message: str
+
+
+def check_fabric(fabric: Fabric) -> list[FabricProblem]:
+    """All problems of the fabric; empty for a usable one."""
+    problems = [
+        *_unique_values(fabric),
+        *_references(fabric),
+        *_classes(fabric),
+        *_watchlists(fabric),
+        *_models(fabric),
+        *_links(fabric),
+    ]
+    # Paths and prefixes are meaningful only over sound cabling.
+    return problems or [*_uncabled(fabric)] or [*_reachability(fabric), *_prefixes(fabric)]
+
+
+def _repeats(values: Iterable[tuple[KeyPath, Hashable]], what: str) -> Iterator[FabricProblem]:
+    """A problem for every value that stands before already."""
+    first_path: dict[Hashable, KeyPath] = {}
+    for path, value in values:
+        if value in first_path:
+            yield FabricProblem(
+                path,
+                f"{what} {value} is used by {format_key(first_path[value])} already; "
+                "expected one that is unique",
+            )
+        else:
+            first_path[value] = path
+
+
+def _unique_values(fabric: Fabric) -> Iterator[FabricProblem]:
+    names: list[tuple[KeyPath, Hashable]] = []
+    ips: list[tuple[KeyPath, Hashable]] = []
+    macs: list[tuple[KeyPath, Hashable]] = []
+    for index, switch in enumerate(fabric.switches):
+        names.append((("switches", index, "name"), switch.name))
+        ips.append((("switches", index, "ip"), format_ip(switch.ip)))
+        macs.append((("switches", index, "mac"), format_mac(switch.mac)))
+    for index, host in enumerate(fabric.hosts):
+        names.append((("hosts", index, "name"), host.name))
+        ips.append((("hosts", index, "ip"), format_ip(host.ip)))
+        macs.append((("hosts", index, "mac"), format_mac(host.mac)))
+    collector = fabric.collector
+    yield from _repeats(names, "the name")
+    yield from _repeats([(("collector", "ip"), format_ip(collector.ip)), *ips], "the address")
+    yield from _repeats([(("collector", "mac"), format_mac(collector.mac)), *macs], "the address")
+    yield from _repeats(
+        [(("switches", i, "node_id"), s.node_id) for i, s in enumerate(fabric.switches)],
+        "the node id",
+    )
+    yield from _repeats(
+        [
+            (("switches", i, "p4runtime"), f"{s.p4runtime} device {s.device_id}")
+            for i, s in enumerate(fabric.switches)
+            if s.p4runtime is not None
+        ],
+        "the P4Runtime server",
+    )
+    yield from _repeats(
+        [(("models", i, "name"), m.name) for i, m in enumerate(fabric.models)], "the name"
+    )
+    yield from _repeats(
+        [(("tenants", i, "name"), t.name) for i, t in enumerate(fabric.tenants)], "the name"
+    )
+    yield from _repeats(
+        [(("watchlists", i, "name"), w.name) for i, w in enumerate(fabric.watchlists)], "the name"
+    )
+
+
+def _known(path: KeyPath, name: str, known: Iterable[str], what: str) -> Iterator[FabricProblem]:
+    choices = list(known)
+    if name not in choices:
+        listed = ", ".join(choices[:8]) + (", ..." if len(choices) > 8 else "")
+        yield FabricProblem(path, f"there is no {what} {name!r}; expected one of {listed or '-'}")
+
+
+def _references(fabric: Fabric) -> Iterator[FabricProblem]:
+    host_names = [host.name for host in fabric.hosts]
+    tenant_names = [tenant.name for tenant in fabric.tenants]
+    yield from _known(("ptp", "grandmaster"), fabric.ptp.grandmaster, host_names, "host")
+    of_kind = {
+        kind: [model.name for model in fabric.models if model.kind is kind] for kind in ClockKind
+    }
+    for index, switch in enumerate(fabric.switches):
+        yield from _known(
+            ("switches", index, "model"), switch.model, of_kind[ClockKind.SWITCH], "switch model"
+        )
+    for index, host in enumerate(fabric.hosts):
+        yield from _known(
+            ("hosts", index, "model"), host.model, of_kind[ClockKind.NIC], "nic model"
+        )
+        yield from _known(("hosts", index, "tenant"), host.tenant, tenant_names, "tenant")
+    used = {host.tenant for host in fabric.hosts}
+    for index, tenant in enumerate(fabric.tenants):
+        if tenant.name not in used:
+            yield FabricProblem(
+                ("tenants", index, "name"),
+                f"no host belongs to tenant {tenant.name!r}; expected at least one",
+            )
+
+
+def _classes(fabric: Fabric) -> Iterator[FabricProblem]:
+    dscps: list[tuple[KeyPath, Hashable]] = []
+    for index, traffic_class in enumerate(fabric.qos.classes):
+        path: KeyPath = ("qos", "classes", index)
+        dscps.append(((*path, "dscp"), traffic_class.dscp))
+        if traffic_class.marked_dscp is not None:
+            dscps.append(((*path, "marked_dscp"), traffic_class.marked_dscp))
+            if traffic_class.marked_dscp != traffic_class.dscp ^ 1:
+                yield FabricProblem(
+                    (*path, "marked_dscp"),
+                    f"{traffic_class.marked_dscp} differs from dscp {traffic_class.dscp} in more "
+                    f"than the lowest bit; expected {traffic_class.dscp ^ 1}",
+                )
+    yield from _repeats(dscps, "DSCP")
+    yield from _repeats(
+        [(("qos", "classes", i, "name"), c.name) for i, c in enumerate(fabric.qos.classes)],
+        "the name",
+    )
+    yield from _repeats(
+        [(("qos", "ecn", i, "queue"), e.queue) for i, e in enumerate(fabric.qos.ecn)], "queue"
+    )
+
+
+def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
+    marked = [c.name for c in fabric.qos.classes if c.marked_dscp is not None]
+    for index, watchlist in enumerate(fabric.watchlists):
+        path: KeyPath = ("watchlists", index)
+        if watchlist.traffic is WatchTraffic.ROCE:
+            yield from _known(
+                (*path, "class"),
+                watchlist.traffic_class or "",
+                marked,
+                "traffic class with a marked_dscp named",
+            )
+            yield from _report_size(fabric, watchlist, (*path, "remaining_hop_count"))
+        for position, tenant in enumerate(watchlist.tenants):
+            yield from _known(
+                (*path, "tenants", position), tenant, [t.name for t in fabric.tenants], "tenant"
+            )
+
+
+def _report_size(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
+    """A sink's report must hold the stack of all hops that may push (INT v2.1 section 4.7)."""
+    hop_bytes = 4 * hop_words(watchlist.instruction_bitmap)
+    hop_count_max = (fabric.int_domain.truncate_bytes - SINK_REPORT_FIXED_BYTES) // hop_bytes
+    if (watchlist.remaining_hop_count or 0) > hop_count_max:
+        yield FabricProblem(
+            path,
+            f"{watchlist.remaining_hop_count} hops of {hop_bytes} bytes do not fit a report of "
+            f"{fabric.int_domain.truncate_bytes} bytes (int.truncate_bytes); "
+            f"expected at most {max(hop_count_max, 0)}",
+        )
+
+
+def hop_words(instruction_bitmap: int) -> int:
+    """Words that one hop adds (INT v2.1 section 4.7: bits 4, 5 and 6 stand for two words).
+
+    >>> hop_words(0xFC00)
+    8
+    """
+    return instruction_bitmap.bit_count() + (instruction_bitmap & 0x0E00).bit_count()
+
+
+def _models(fabric: Fabric) -> Iterator[FabricProblem]:
+    for index, model in enumerate(fabric.models):
+        yield from _repeats(
+            [
+                (("models", index, "stamp_points", i, "speed_gbps"), point.speed_gbps)
+                for i, point in enumerate(model.stamp_points)
+            ],
+            "the speed",
+        )
+
+
+def _links(fabric: Fabric) -> Iterator[FabricProblem]:
+    switches = {switch.name: switch for switch in fabric.switches}
+    model_names = {node.name: node.model for node in fabric.nodes}
+    models = {model.name: model for model in fabric.models}
+    host_names = {host.name for host in fabric.hosts}
+    used: dict[LinkEnd, KeyPath] = {}
+    cabled: set[str] = set()
+    for index, link in enumerate(fabric.links):
+        for key, end in (("a", link.a), ("b", link.b)):
+            path: KeyPath = ("links", index, key)
+            if end.node not in model_names:
+                yield FabricProblem(
+                    path, f"there is no node {end.node!r}; expected a switch or host of this file"
+                )
+                continue
+            if end in used:
+                yield FabricProblem(
+                    path,
+                    f"port {end} is used by {format_key(used[end])} already; expected a free port",
+                )
+            used.setdefault(end, path)
+            if end.node in host_names and end.node in cabled:
+                yield FabricProblem(
+                    path, f"host {end.node} has a second link; expected one per host"
+                )
+            cabled.add(end.node)
+            if end.node in switches:
+                yield from _switch_port(path, end, switches[end.node])
+            model = models.get(model_names[end.node])
+            if model is not None and model.stamp_points_at(link.speed_gbps) is None:
+                speeds = ", ".join(str(point.speed_gbps) for point in model.stamp_points)
+                yield FabricProblem(
+                    ("links", index, "speed_gbps"),
+                    f"model {model.name} of {end.node} declares no stamp point at "
+                    f"{link.speed_gbps} Gb/s; expected one of {speeds}",
+                )
+        if link.a.node == link.b.node or {link.a.node, link.b.node} <= host_names:
+            yield FabricProblem(
+                ("links", index, "b"),
+                f"the link joins {link.a.node} and {link.b.node}; "
+                "expected two switches, or a switch and a host",
+            )
+        if link.length_m is not None and link.length_tolerance_m > link.length_m:
+            yield FabricProblem(
+                ("links", index, "length_tolerance_m"),
+                f"{link.length_tolerance_m} m is more than the length; "
+                f"expected at most {link.length_m}",
+            )
+
+
+def _switch_port(path: KeyPath, end: LinkEnd, switch: Switch) -> Iterator[FabricProblem]:
+    taken = {
+        switch.report_port: "report_port",
+        switch.cpu_port: "cpu_port",
+        DROP_PORT: "port of dropped packets",
+    }
+    if end.port in taken:
+        yield FabricProblem(
+            path, f"port {end} is the {taken[end.port]} of {end.node}; expected a free port"
+        )
+    elif end.port > DROP_PORT:
+        yield FabricProblem(path, f"port {end} does not exist; expected a port from 1 to 510")
+
+
+def _uncabled(fabric: Fabric) -> Iterator[FabricProblem]:
+    cabled = {end.node for link in fabric.links for end in (link.a, link.b)}
+    for index, host in enumerate(fabric.hosts):
+        if host.name not in cabled:
+            yield FabricProblem(
+                ("hosts", index, "name"), f"host {host.name} has no link; expected one in links"
+            )
+
+
+def _reachability(fabric: Fabric) -> Iterator[FabricProblem]:
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(switch.name for switch in fabric.switches)
+    graph.add_edges_from((link.a.node, link.b.node) for link in fabric.links)
+    reached = nx.node_connected_component(graph, fabric.ptp.grandmaster)
+    named: list[tuple[KeyPath, str]] = [
+        *((("switches", i, "name"), switch.name) for i, switch in enumerate(fabric.switches)),
+        *((("hosts", i, "name"), host.name) for i, host in enumerate(fabric.hosts)),
+    ]
+    for path, name in named:
+        if name not in reached:
+            yield FabricProblem(
+                path,
+                f"no path leads from {name} to the grandmaster {fabric.ptp.grandmaster}; "
+                "expected links that join all nodes",
+            )
+
+
+def _prefixes(fabric: Fabric) -> Iterator[FabricProblem]:
+    """Prefixes must not overlap, and hosts lie in a prefix of the switch they are cabled to."""
+    declared = sorted(
+        (prefix, ("switches", index, "prefixes", position), switch.name)
+        for index, switch in enumerate(fabric.switches)
+        for position, prefix in enumerate(switch.prefixes)
+    )
+    for (before, before_path, _), (prefix, path, _) in pairwise(declared):
+        if prefix.overlaps(before):  # sorted, so a prefix overlaps its neighbour if any
+            first, second = sorted([(before_path, before), (path, prefix)])
+            yield FabricProblem(
+                second[0],
+                f"{second[1]} overlaps {format_key(first[0])}; expected prefixes that do not",
+            )
+    switches = {switch.name: switch for switch in fabric.switches}
+    attached: dict[str, Switch] = {}
+    for link in fabric.links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if far.node in switches and near.node not in switches:
+                attached[near.node] = switches[far.node]
+    for index, host in enumerate(fabric.hosts):
+        switch = attached[host.name]
+        if switch.prefixes and not any(
+            IPv4Address(host.ip) in prefix for prefix in switch.prefixes
+        ):
+            listed = ", ".join(str(prefix) for prefix in switch.prefixes)
+            yield FabricProblem(
+                ("hosts", index, "ip"),
+                f"{format_ip(host.ip)} is outside the prefixes of {switch.name}; "
+                f"expected an address in {listed}",
+            )

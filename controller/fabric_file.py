@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read `fabric.yaml` into a `Fabric`, or say in one line what is wrong and what was expected.
+
+Three passes: YAML with the line of every key, the JSON Schema, then what a schema cannot say
+(`fabric_check.py`). The first problem in the order of the file is raised.
+"""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from controller.addresses import parse_ip, parse_mac
+from controller.fabric import (
+    ClockLimits,
+    Collector,
+    DeviceModel,
+    EcnThreshold,
+    Fabric,
+    FabricError,
+    Host,
+    IntDomain,
+    Link,
+    LinkEnd,
+    Ptp,
+    PtpRole,
+    Qos,
+    StampPoints,
+    Switch,
+    Tenant,
+    TrafficClass,
+    Watchlist,
+    WatchTraffic,
+)
+from controller.fabric_check import check_fabric
+from controller.yaml_positions import (
+    KeyPath,
+    YamlDocument,
+    YamlProblem,
+    format_key,
+    parse_yaml,
+)
+from correction.model import ClockKind, StampPoint
+
+DEFAULT_DIALECT = "tempotrace-v2"
+"""Report dialect of a switch model that names none: Telemetry Report v2.0 as our P4 emits it."""
+
+_Node = dict[str, Any]
+"""A mapping that has passed the schema."""
+
+
+class _Problem(NamedTuple):
+    line: int
+    path: KeyPath
+    message: str
+
+
+class _BadValue(Exception):
+    """A text that the schema's pattern lets through, but that is no such value."""
+
+    def __init__(self, path: KeyPath, message: str) -> None:
+        super().__init__(path, message)
+        self.path = path
+        self.message = message
+
+
+def load_fabric(path: str | Path) -> Fabric:
+    """The fabric that the file describes; FabricError names file, line, key and expectation."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FabricError(
+            path=str(path), line=1, key="(file)", message=f"{error.reason}; expected UTF-8 text"
+        ) from error
+    except OSError as error:
+        raise FabricError(
+            path=str(path),
+            line=1,
+            key="(file)",
+            message=f"{error.strerror or error}; expected a fabric description",
+        ) from error
+    return parse_fabric(text, path=str(path))
+
+
+def parse_fabric(text: str, *, path: str = "fabric.yaml") -> Fabric:
+    """The fabric that the text describes; `path` is what errors call the file."""
+    try:
+        document = parse_yaml(text)
+    except YamlProblem as problem:
+        raise FabricError(
+            path=path, line=problem.line, key=problem.key, message=problem.message
+        ) from problem
+    problems = sorted(_schema_problems(document))
+    if not problems:
+        assert isinstance(document.value, dict)
+        try:
+            fabric = _fabric(document.value)
+        except _BadValue as bad:
+            problems = [_Problem(document.line_of(bad.path), bad.path, bad.message)]
+        else:
+            problems = sorted(
+                _Problem(document.line_of(found.path), found.path, found.message)
+                for found in check_fabric(fabric)
+            )
+            if not problems:
+                return fabric
+    first = problems[0]
+    raise FabricError(path=path, line=first.line, key=format_key(first.path), message=first.message)
+
+
+@cache
+def fabric_schema() -> _Node:
+    """The JSON Schema (2020-12) of the file."""
+    schema: _Node = json.loads(
+        files("controller.schemas").joinpath("fabric.schema.json").read_text(encoding="utf-8")
+    )
+    return schema
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(fabric_schema())
+
+
+def _schema_problems(document: YamlDocument) -> Iterator[_Problem]:
+    errors = list(_validator().iter_errors(document.value))
+    misspelt = {tuple(e.absolute_path) for e in errors if e.validator == "additionalProperties"}
+    for error in errors:
+        path: KeyPath = tuple(error.absolute_path)
+        if error.validator == "required" and path in misspelt:
+            continue  # a misspelt key leaves the right one missing: the former is the cause
+        for key, message in _schema_messages(error):
+            full = (*path, key) if key is not None else path
+            yield _Problem(document.line_of(full), full, message)
+
+
+def _schema_messages(error: ValidationError) -> Iterator[tuple[str | None, str]]:
+    """(key below the error's path or None, message) of one schema violation."""
+    schema: _Node = dict(error.schema) if isinstance(error.schema, Mapping) else {}
+    instance: Any = error.instance
+    rule: Any = error.validator_value
+    expected = schema.get("description", "a valid value")
+    match error.validator:
+        case "additionalProperties":
+            known = list(schema["properties"])
+            for key in instance:
+                if key not in known:
+                    close = difflib.get_close_matches(key, known, n=1)
+                    hint = f" (did you mean {close[0]}?)" if close else ""
+                    yield key, f"unknown key{hint}; expected one of {', '.join(known)}"
+        case "required":
+            # One error per missing key, and only the text of the error says which.
+            for key in rule:
+                if error.message.startswith(f"{key!r} is a required"):
+                    what = schema.get("properties", {}).get(key, {})
+                    yield key, f"missing key; expected {_description(what)}"
+        case "dependentRequired":
+            for key, needs in rule.items():
+                if key in instance:
+                    yield key, f"given without {', '.join(needs)}; expected both or neither"
+        case "uniqueItems":
+            yield None, f"the list repeats a value; expected {expected}, each once"
+        case "minItems":
+            yield None, f"the list is empty; expected {expected}"
+        case "type":
+            yield None, f"{_shown(instance)} has the wrong type; expected {expected}"
+        case _:
+            yield None, f"{_shown(instance)} is not valid; expected {expected}"
+
+
+def _description(schema: _Node) -> str:
+    """What a property's schema says it expects, through a reference."""
+    if "$ref" in schema:
+        schema = fabric_schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+    return str(schema.get("description", "a value"))
+
+
+def _shown(value: object) -> str:
+    """The value as the message shows it: on one line and not too long."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "an empty value"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _fabric(node: _Node) -> Fabric:
+    return Fabric(
+        name=node["name"],
+        ptp=Ptp(domain=node["ptp"]["domain"], grandmaster=node["ptp"]["grandmaster"]),
+        collector=Collector(
+            ip=_ip(node["collector"]["ip"], ("collector", "ip")),
+            mac=parse_mac(node["collector"]["mac"]),
+            udp_port=node["collector"]["udp_port"],
+        ),
+        int_domain=IntDomain(
+            domain_id=node["int"]["domain_id"], truncate_bytes=node["int"]["truncate_bytes"]
+        ),
+        clock_limits=ClockLimits(
+            rate_offset_max_ppb=node["clock_limits"]["rate_offset_max_ppb"],
+            wander_ns_per_s_sqrt_s=float(node["clock_limits"]["wander_ns_per_s_sqrt_s"]),
+        ),
+        propagation_ns_per_m_min=float(node["propagation_ns_per_m_min"]),
+        qos=_qos(node["qos"]),
+        watchlists=tuple(_watchlist(item) for item in node.get("watchlists", [])),
+        tenants=tuple(Tenant(name=item["name"]) for item in node["tenants"]),
+        models=tuple(_model(item) for item in node["models"]),
+        switches=tuple(_switch(item, index) for index, item in enumerate(node["switches"])),
+        hosts=tuple(
+            Host(
+                name=item["name"],
+                model=item["model"],
+                ip=_ip(item["ip"], ("hosts", index, "ip")),
+                mac=parse_mac(item["mac"]),
+                tenant=item["tenant"],
+            )
+            for index, item in enumerate(node["hosts"])
+        ),
+        links=tuple(_link(item) for item in node["links"]),
+    )
+
+
+def _qos(node: _Node) -> Qos:
+    return Qos(
+        default_queue=node["default_queue"],
+        classes=tuple(
+            TrafficClass(
+                name=item["name"],
+                dscp=item["dscp"],
+                marked_dscp=item.get("marked_dscp"),
+                queue=item["queue"],
+            )
+            for item in node["classes"]
+        ),
+        ecn=tuple(
+            EcnThreshold(queue=item["queue"], threshold_packets=item["threshold_packets"])
+            for item in node.get("ecn", [])
+        ),
+    )
+
+
+def _watchlist(node: _Node) -> Watchlist:
+    return Watchlist(
+        name=node["name"],
+        traffic=WatchTraffic(node["traffic"]),
+        instruction_bitmap=node["instruction_bitmap"],
+        traffic_class=node.get("class"),
+        remaining_hop_count=node.get("remaining_hop_count"),
+        tenants=tuple(node.get("tenants", [])),
+        sample_psn_bits=node.get("sample_psn_bits", 0),
+        message_types=tuple(node.get("message_types", [])),
+    )
+
+
+def _model(node: _Node) -> DeviceModel:
+    return DeviceModel(
+        name=node["name"],
+        kind=ClockKind(node["kind"]),
+        dialect=node.get("dialect", DEFAULT_DIALECT),
+        ptp_role=PtpRole(node.get("ptp_role", "none")),
+        stamp_unit_ns=node["stamp_unit_ns"],
+        stamp_width_bits=node["stamp_width_bits"],
+        stamp_jitter_ns=node["stamp_jitter_ns"],
+        stamp_points=tuple(
+            StampPoints(
+                speed_gbps=item["speed_gbps"],
+                ingress=_stamp_point(item["ingress"]),
+                egress=_stamp_point(item["egress"]),
+            )
+            for item in node["stamp_points"]
+        ),
+    )
+
+
+def _stamp_point(node: _Node) -> StampPoint:
+    return StampPoint(
+        latency_ns=node["latency_ns"],
+        uncertainty_ns=node["uncertainty_ns"],
+        at_frame_end=node.get("at_frame_end", False),
+    )
+
+
+def _switch(node: _Node, index: int) -> Switch:
+    path: KeyPath = ("switches", index)
+    return Switch(
+        name=node["name"],
+        node_id=node["node_id"],
+        model=node["model"],
+        ip=_ip(node["ip"], (*path, "ip")),
+        mac=parse_mac(node["mac"]),
+        prefixes=tuple(
+            _prefix(text, (*path, "prefixes", position))
+            for position, text in enumerate(node.get("prefixes", []))
+        ),
+        report_port=node["report_port"],
+        cpu_port=node["cpu_port"],
+        device_id=node.get("device_id") or node["node_id"],
+        p4runtime=node.get("p4runtime"),
+    )
+
+
+def _link(node: _Node) -> Link:
+    length_m = node.get("length_m")
+    return Link(
+        a=LinkEnd.parse(node["a"]),
+        b=LinkEnd.parse(node["b"]),
+        speed_gbps=node["speed_gbps"],
+        length_m=None if length_m is None else float(length_m),
+        length_tolerance_m=float(node.get("length_tolerance_m", 0.0)),
+        asymmetry_sd_ns=float(node["asymmetry_sd_ns"]),
+    )
+
+
+def _ip(text: str, path: KeyPath) -> int:
+    try:
+        return parse_ip(text)
+    except ValueError as error:
+        raise _BadValue(
+            path, f"{_shown(text)} is not valid; expected an IPv4 address such as 10.0.1.2"
+        ) from error
+
+
+def _prefix(text: str, path: KeyPath) -> IPv4Network:
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        raise _BadValue(
+            path,
+            f"{_shown(text)} is not valid; expected an IPv4 prefix without host bits "
+            "such as 10.0.1.0/24",
+        ) from error
