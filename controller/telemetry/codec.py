@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes to header values and back, compiled from the tables of `layout`.
+
+Decoding never reads past the buffer and raises nothing but `DecodeError`. Encoding is exact: a
+value that does not fit its field is a programming error and raises `ValueError`.
+"""
+
+import functools
+import struct
+from collections.abc import Callable
+from enum import Enum, unique
+from typing import NamedTuple, NewType, TypeVar
+
+from controller.telemetry.layout import ALL_LAYOUTS, Field, HeaderLayout
+
+Buffer = bytes | bytearray | memoryview
+
+HeaderT = TypeVar("HeaderT", bound=NamedTuple)
+_Values = tuple[int, ...]
+_Group = NewType("_Group", tuple[Field, ...])
+"""Neighbouring fields that together fill whole bytes."""
+
+
+@unique
+class DecodeReason(Enum):
+    """Why bytes were rejected; the value is the label of the counter."""
+
+    TRUNCATED = "truncated"
+    """The buffer ends inside a header, the metadata or the INT stack."""
+    ETHER_TYPE = "ether_type"
+    """The frame is not IPv4 over Ethernet."""
+    IP_HEADER = "ip_header"
+    """IPv4 version, header length or total length is impossible."""
+    IP_CHECKSUM = "ip_checksum"
+    """The IPv4 header checksum is wrong."""
+    IP_FRAGMENT = "ip_fragment"
+    """A fragment: its transport header or its end is elsewhere."""
+    NOT_UDP = "not_udp"
+    """The outer packet is not UDP."""
+    UDP_PORT = "udp_port"
+    """The outer UDP destination port is not the report port."""
+    UDP_LENGTH = "udp_length"
+    """The outer UDP length disagrees with the IP total length."""
+    UDP_CHECKSUM = "udp_checksum"
+    """The outer UDP checksum is present and wrong."""
+    REPORT_VERSION = "report_version"
+    """Not the report version of the sender's dialect."""
+    REPORT_TYPE = "report_type"
+    """RepType 2 (IOAM) or reserved."""
+    INNER_TYPE = "inner_type"
+    """InType other than Ethernet and IPv4."""
+    REPORT_LENGTH = "report_length"
+    """ReportLength is shorter than the report's own fixed words and metadata."""
+    METADATA_LENGTH = "metadata_length"
+    """MDLength disagrees with RepMdBits, or is not 0 in a report without metadata."""
+    RESERVED_BITS = "reserved_bits"
+    """RepMdBits sets a bit whose length is not defined."""
+    NO_REPORT = "no_report"
+    """A group header without an individual report."""
+    INNER_IP_HEADER = "inner_ip_header"
+    """The reported packet's IPv4 header is impossible, or not IPv4, or a fragment."""
+    INNER_PROTOCOL = "inner_protocol"
+    """The reported packet is neither RoCEv2 nor a PTP event message over UDP."""
+    PTP_VERSION = "ptp_version"
+    """The reported PTP message is not of version 2."""
+    INT_SHIM_TYPE = "int_shim_type"
+    """Shim type other than INT-MD, or an undefined NPT."""
+    INT_VERSION = "int_version"
+    """INT header version other than 2."""
+    INT_STACK_LENGTH = "int_stack_length"
+    """The stack is not a whole number of hops plus source-only metadata."""
+    INT_HOP_LENGTH = "int_hop_length"
+    """HopML disagrees with the instruction bitmap."""
+    UNKNOWN_NODE = "unknown_node"
+    """A reporting node or a node on the stack is not in the fabric."""
+
+
+class DecodeError(ValueError):
+    """Bytes that do not decode: the reason and the offset where it shows.
+
+    An expected event, counted by reason and not logged per packet.
+    """
+
+    def __init__(self, reason: DecodeReason, offset: int) -> None:
+        super().__init__(f"{reason.value} at byte {offset}")
+        self.reason = reason
+        self.offset = offset
+
+
+def decode(layout: HeaderLayout[HeaderT], data: Buffer, offset: int = 0) -> HeaderT:
+    """The header at `offset`; `DecodeError(TRUNCATED)` when the buffer ends before it does."""
+    try:
+        return layout.make(unpacker(layout)(data, offset))
+    except struct.error:
+        raise DecodeError(DecodeReason.TRUNCATED, offset) from None
+
+
+def encode(value: NamedTuple) -> bytes:
+    """The header's bytes; `ValueError` names the field that does not fit."""
+    layout = layout_of(type(value))
+    for row, number in zip(layout.fields, value, strict=True):
+        if not 0 <= number <= row.value_max:
+            raise ValueError(f"{layout.name}.{row.name}: {number} does not fit {row.bits} bits")
+    return packer(layout)(value)
+
+
+@functools.cache
+def layout_of(value_type: type[NamedTuple]) -> HeaderLayout[NamedTuple]:
+    """The table of a header value's type."""
+    return next(layout for layout in ALL_LAYOUTS if layout.value_type is value_type)
+
+
+@functools.cache
+def unpacker(layout: HeaderLayout[NamedTuple]) -> Callable[[Buffer, int], _Values]:
+    """(buffer, offset) -> field values in table order; `struct.error` when it is too short.
+
+    The compiled core of `decode`, for callers that decode many headers of one kind.
+    """
+    groups = _byte_groups(layout)
+    compiled = struct.Struct("!" + "".join(_format(group) for group in groups))
+    unpack_from = compiled.unpack_from
+    if all(len(group) == 1 and _byte_count(group) in _INTEGER_CODES for group in groups):
+        return unpack_from
+    shifts = tuple(_shifts(group) for group in groups)
+
+    def unpack(data: Buffer, offset: int) -> _Values:
+        values: list[int] = []
+        for item, rows in zip(unpack_from(data, offset), shifts, strict=True):
+            number = item if isinstance(item, int) else int.from_bytes(item, "big")
+            if len(rows) == 1:
+                values.append(number)
+            else:
+                values.extend([number >> shift & mask for shift, mask in rows])
+        return tuple(values)
+
+    return unpack
+
+
+@functools.cache
+def packer(layout: HeaderLayout[NamedTuple]) -> Callable[[_Values], bytes]:
+    """Field values in table order -> bytes. The caller vouches that each value fits."""
+    shifts: list[int] = []
+    shift = layout.bit_count
+    for row in layout.fields:
+        shift -= row.bits
+        shifts.append(shift)
+    byte_count = layout.byte_count
+
+    def pack(values: _Values) -> bytes:
+        number = 0
+        for value, left in zip(values, shifts, strict=True):
+            number |= value << left
+        return number.to_bytes(byte_count, "big")
+
+    return pack
+
+
+_INTEGER_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+def _byte_groups(layout: HeaderLayout[NamedTuple]) -> list[_Group]:
+    groups: list[_Group] = []
+    pending: tuple[Field, ...] = ()
+    for row in layout.fields:
+        pending += (row,)
+        if sum(item.bits for item in pending) % 8 == 0:
+            groups.append(_Group(pending))
+            pending = ()
+    assert not pending
+    return groups
+
+
+def _byte_count(group: _Group) -> int:
+    return sum(row.bits for row in group) // 8
+
+
+def _format(group: _Group) -> str:
+    byte_count = _byte_count(group)
+    return _INTEGER_CODES.get(byte_count, f"{byte_count}s")
+
+
+def _shifts(group: _Group) -> tuple[tuple[int, int], ...]:
+    """(right shift, mask) of each field of the group."""
+    shift = sum(row.bits for row in group)
+    rows = []
+    for row in group:
+        shift -= row.bits
+        rows.append((shift, row.value_max))
+    return tuple(rows)
