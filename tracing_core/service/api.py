@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""API v1: what is stored, with corrections applied as of a version."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from tracing_core.service import schemas, views
+from tracing_core.service.ingest import Ingest
+from tracing_core.service.problems import not_found
+from tracing_core.store import LATEST, Store, TraceQuery
+from tracing_core.store.spans import TRACES_LIMIT_MAX
+
+AsOf = Annotated[
+    int | None,
+    Query(ge=0, lt=2**63, description="Correction version to answer with; default the newest."),
+]
+TraceId = Annotated[str, Path(pattern="^[0-9a-fA-F]{32}$", description="32 hex digits")]
+SpanId = Annotated[str, Path(pattern="^[0-9a-fA-F]{16}$", description="16 hex digits")]
+Tenant = Annotated[str, Query(max_length=200, description="Only this tenant.")]
+Text = Annotated[str, Query(max_length=200)]
+
+
+def as_version(as_of: int | None) -> int:
+    """The version a request asks for."""
+    return LATEST if as_of is None else as_of
+
+
+def core_router(store: Store, ingest: Ingest) -> APIRouter:
+    """Health, clocks, links, fabric and traces."""
+    router = APIRouter(prefix="/v1")
+
+    @router.get("/health", tags=["service"])
+    def health() -> schemas.Health:
+        """Whether the service and its store answer, and what they hold."""
+        return schemas.Health(
+            correction_version=store.corrections.latest_version(),
+            status="ok",
+            spans=store.spans.count(),
+            packets=store.telemetry.count(),
+            hops=store.telemetry.hop_count(),
+            otlp_requests=ingest.counters.request_count,
+            otlp_spans_accepted=ingest.counters.accepted_count,
+            otlp_spans_rejected=ingest.counters.rejected_count,
+        )
+
+    @router.get("/clocks", tags=["fabric"])
+    def clocks(as_of: AsOf = None) -> schemas.ClockList:
+        """Every clock with its corrections: offset, rate, both bounds, status and reason."""
+        table = store.corrections.table(as_version(as_of))
+        return schemas.ClockList(
+            correction_version=table.version, clocks=views.clocks(store.fabric.nodes(), table)
+        )
+
+    @router.get("/links", tags=["fabric"])
+    def links(as_of: AsOf = None) -> schemas.LinkList:
+        """Every cable with its delay per direction and its asymmetry."""
+        table = store.corrections.table(as_version(as_of))
+        estimates = store.corrections.links(table.version)
+        return schemas.LinkList(
+            correction_version=table.version, links=views.links(store.fabric.links(), estimates)
+        )
+
+    @router.get("/fabric", tags=["fabric"])
+    def fabric(as_of: AsOf = None) -> schemas.Fabric:
+        """Nodes and links, as drawn on the web page."""
+        table = store.corrections.table(as_version(as_of))
+        estimates = store.corrections.links(table.version)
+        return schemas.Fabric(
+            correction_version=table.version,
+            nodes=views.nodes(store.fabric.nodes(), table),
+            links=views.links(store.fabric.links(), estimates),
+        )
+
+    @router.get("/traces", tags=["traces"])
+    def traces(
+        tenant: Tenant = "",
+        service: Text = "",
+        host: Text = "",
+        name: Annotated[str, Query(max_length=200, description="Name of any span in it.")] = "",
+        job: Text = "",
+        step: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+        limit: Annotated[int, Query(ge=1, le=TRACES_LIMIT_MAX)] = 100,
+    ) -> schemas.TraceList:
+        """Traces that match every given condition, newest raw start first."""
+        query = TraceQuery(
+            tenant=tenant,
+            service=service,
+            host=host,
+            name=name,
+            job=job,
+            step=step,
+            limit_count=limit,
+        )
+        return schemas.TraceList(
+            correction_version=store.corrections.latest_version(),
+            traces=[views.trace_item(item) for item in store.spans.search(query)],
+        )
+
+    @router.get("/traces/{trace_id}", tags=["traces"])
+    def trace(trace_id: TraceId, tenant: Tenant = "", as_of: AsOf = None) -> schemas.TraceAnswer:
+        """All spans of a trace, raw stamps beside corrected ones with their bounds."""
+        spans = store.spans.trace(trace_id.lower(), tenant=tenant)
+        if not spans:
+            raise not_found(f"there is no trace {trace_id.lower()}")
+        table = store.corrections.table(as_version(as_of))
+        return schemas.TraceAnswer(
+            correction_version=table.version,
+            trace_id=trace_id.lower(),
+            spans=[views.span(item, table) for item in spans],
+        )
+
+    return router

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's application: OTLP ingest, API v1 and the web page over one store."""
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request, Response
+
+from tracing_core import otlp
+from tracing_core.service import problems, schemas
+from tracing_core.service.api import core_router
+from tracing_core.service.ingest import Ingest
+from tracing_core.store import Store
+
+API_VERSION = "1"
+
+
+def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES) -> FastAPI:
+    """The whole service on `store`, which the caller opens and closes."""
+    app = FastAPI(
+        title="TempoTrace",
+        version=API_VERSION,
+        description="Spans of all hosts on one time line, each stamp with its error bound.",
+        responses={
+            404: {"model": schemas.Problem},
+            422: {"model": schemas.Problem},
+        },
+        separate_input_output_schemas=False,
+    )
+    ingest = Ingest(store.spans, limit_bytes=otlp_limit_bytes)
+    app.include_router(ingest.router())
+    app.include_router(core_router(store, ingest))
+    problems.install(app)
+    _install_etags(app, store)
+    return app
+
+
+def create_otlp_app(app_store: Store) -> FastAPI:
+    """OTLP ingest alone, for a port of its own (4318)."""
+    app = FastAPI(title="TempoTrace OTLP", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(Ingest(app_store.spans).router())
+    return app
+
+
+def _install_etags(app: FastAPI, store: Store) -> None:
+    """Every GET below /v1 but health is a function of the store and the URL, so both make it."""
+    session = secrets.token_hex(8)  # revisions start at zero in each process
+
+    @app.middleware("http")
+    async def etag(
+        request: Request, call_next: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        path = request.url.path
+        if request.method != "GET" or not path.startswith("/v1/") or path == "/v1/health":
+            return await call_next(request)
+        key = f"{session}|{store.revision}|{request.url.path}?{request.url.query}"
+        tag = f'W/"{hashlib.sha256(key.encode()).hexdigest()[:24]}"'
+        if tag in (part.strip() for part in request.headers.get("if-none-match", "").split(",")):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
+        response = await call_next(request)
+        if response.status_code == HTTPStatus.OK:
+            response.headers["ETag"] = tag
+            response.headers["Cache-Control"] = "no-cache"
+        return response

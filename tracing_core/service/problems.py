@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the API as application/problem+json (RFC 9457)."""
+
+from http import HTTPStatus
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from tracing_core.service.schemas import Problem
+from tracing_core.store import StoreClosedError
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+VALIDATION_ERRORS_MAX = 5
+"""Errors named in one answer; the first ones say enough."""
+
+
+def not_found(detail: str) -> HTTPException:
+    """404 with a reason."""
+    return HTTPException(HTTPStatus.NOT_FOUND, detail)
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """A problem+json response."""
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
+    return JSONResponse(
+        body.model_dump(), status_code=status, media_type=PROBLEM_MEDIA_TYPE, headers=headers
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Makes every error of `app` a problem."""
+
+    async def on_http(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, StarletteHTTPException)
+        return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+
+    async def on_invalid(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        details = "; ".join(
+            f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"
+            for item in error.errors()[:VALIDATION_ERRORS_MAX]
+        )
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, details)
+
+    async def on_closed(_: Request, error: Exception) -> JSONResponse:
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+    app.add_exception_handler(StarletteHTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(StoreClosedError, on_closed)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of the core as answers of the API. Pure: store contents in, schema objects out."""
+
+import base64
+import ipaddress
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tracing_core.corrections import CorrectionTable
+from tracing_core.model import (
+    Attributes,
+    AttributeValue,
+    ClockStatus,
+    CorrectedInstant,
+    Correction,
+    FabricLink,
+    FabricNode,
+    LinkEstimate,
+    Span,
+)
+from tracing_core.service import schemas
+from tracing_core.store import TraceSummary
+
+
+def instant(value: CorrectedInstant) -> schemas.Instant:
+    """A stamp, raw and corrected."""
+    return schemas.Instant(
+        raw_local_ns=value.raw_local_ns,
+        corrected_reference_ns=value.corrected_reference_ns,
+        bound_hard_ns=value.bound_hard_ns,
+        bound_conditional_ns=value.bound_conditional_ns,
+        status=value.status.value,
+        method=value.method,
+        reason=value.reason,
+    )
+
+
+def span(value: Span, table: CorrectionTable) -> schemas.SpanAnswer:
+    """A span with every stamp corrected."""
+
+    def corrected(raw_local_ns: int) -> schemas.Instant:
+        return instant(table.correct_one(value.clock_domain, raw_local_ns))
+
+    duration_ns = value.end_local_ns - value.start_local_ns
+    return schemas.SpanAnswer(
+        tenant=value.tenant,
+        trace_id=value.trace_id,
+        span_id=value.span_id,
+        parent_span_id=value.parent_span_id,
+        name=value.name,
+        kind=value.kind.name.lower(),
+        host=value.host,
+        service=value.service,
+        clock_domain=value.clock_domain,
+        start=corrected(value.start_local_ns),
+        end=corrected(value.end_local_ns),
+        duration_raw_ns=duration_ns if duration_ns >= 0 else None,
+        attributes=attributes(value.attributes),
+        resource=attributes(value.resource),
+        events=[
+            schemas.Event(
+                name=event.name,
+                time=corrected(event.time_local_ns),
+                attributes=attributes(event.attributes),
+            )
+            for event in value.events
+        ],
+        status_code=value.status_code,
+        status_message=value.status_message,
+    )
+
+
+def trace_item(value: TraceSummary) -> schemas.TraceItem:
+    """One row of a trace list."""
+    return schemas.TraceItem(
+        tenant=value.tenant,
+        trace_id=value.trace_id,
+        root_name=value.root_name,
+        start_local_ns=value.start_local_ns,
+        end_local_ns=value.end_local_ns,
+        span_count=value.span_count,
+        hosts=list(value.hosts),
+        job=value.job,
+        step=value.step,
+    )
+
+
+def clocks(nodes: Iterable[FabricNode], table: CorrectionTable) -> list[schemas.ClockItem]:
+    """Every clock with the corrections in force, fabric order first, then by name."""
+    rows: dict[str, list[Correction]] = {}
+    for row in table.effective_rows():
+        rows.setdefault(row.clock, []).append(row)
+    known = {node.name: node for node in nodes}
+    names = list(known) + sorted(set(rows) - set(known))
+    return [
+        schemas.ClockItem(
+            clock=name,
+            kind=known[name].kind if name in known else "",
+            node_id=known[name].node_id if name in known else 0,
+            corrections=[
+                _correction(row)
+                for row in sorted(rows.get(name, ()), key=lambda r: r.valid_from_local_ns)
+            ],
+        )
+        for name in names
+    ]
+
+
+def nodes(values: Iterable[FabricNode], table: CorrectionTable) -> list[schemas.NodeItem]:
+    """Nodes with the status of their newest correction."""
+    newest: dict[str, Correction] = {}
+    for row in table.effective_rows():
+        best = newest.get(row.clock)
+        if best is None or row.valid_from_local_ns > best.valid_from_local_ns:
+            newest[row.clock] = row
+    return [
+        schemas.NodeItem(
+            name=node.name,
+            kind=node.kind,
+            node_id=node.node_id,
+            ip=str(ipaddress.IPv4Address(node.ip)) if node.ip else "",
+            status=(newest[node.name].status if node.name in newest else ClockStatus.UNKNOWN).value,
+        )
+        for node in values
+    ]
+
+
+def links(
+    values: Iterable[FabricLink], estimates: Mapping[str, LinkEstimate]
+) -> list[schemas.LinkItem]:
+    """Links with their newest estimate."""
+    return [_link(value, estimates.get(value.name)) for value in values]
+
+
+def attributes(values: Attributes) -> dict[str, Any]:
+    """Attributes as plain JSON values."""
+    return {key: _plain(value) for key, value in values.items()}
+
+
+def _plain(value: AttributeValue) -> Any:  # noqa: ANN401 - any JSON value
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case tuple():
+            return [_plain(item) for item in value]
+        case Mapping():
+            return attributes(value)
+        case int() if abs(value) > 2**53:
+            return str(value)
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value
+
+
+def _correction(row: Correction) -> schemas.CorrectionRow:
+    return schemas.CorrectionRow(
+        valid_from_local_ns=row.valid_from_local_ns,
+        valid_to_local_ns=row.valid_to_local_ns,
+        anchor_local_ns=row.anchor_local_ns,
+        offset_ns=row.offset_ns,
+        rate_ppb=row.rate_ppb,
+        bound_hard_ns=row.bound_hard_ns,
+        bound_conditional_ns=row.bound_conditional_ns,
+        method=row.method,
+        prior=row.prior,
+        status=row.status.value,
+        reason=row.reason,
+        ptp_offset_ns=row.ptp_offset_ns,
+    )
+
+
+def _link(value: FabricLink, estimate: LinkEstimate | None) -> schemas.LinkItem:
+    return schemas.LinkItem(
+        name=value.name,
+        a=value.a,
+        a_port=value.a_port,
+        b=value.b,
+        b_port=value.b_port,
+        rate_bps=value.rate_bps,
+        access=value.access,
+        a_uv_ns=_finite(estimate.a_uv_ns) if estimate else None,
+        sigma_ns=_finite(estimate.sigma_ns) if estimate else None,
+        bad=estimate.bad if estimate else False,
+        delay_ab_ns=_finite(estimate.delay_ab_ns) if estimate else None,
+        delay_ba_ns=_finite(estimate.delay_ba_ns) if estimate else None,
+        samples_ab=estimate.samples_ab if estimate else 0,
+        samples_ba=estimate.samples_ba if estimate else 0,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

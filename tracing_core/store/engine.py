@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The database behind the store: one client, one lock, parameterised SQL only.
+
+Embedded chDB allows one path per process and one process per path, and its parameterised
+queries are not isolated between connections, so one client is shared and serialised here. The
+SQL is the same for a ClickHouse server (design decision 10).
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import clickhouse_connect
+import numpy as np
+from clickhouse_connect.driver.client import Client
+from numpy.typing import NDArray
+
+from tracing_core.store.schema import MIGRATIONS, MIGRATIONS_TABLE
+
+Parameter = str | int | float | Sequence[str] | Sequence[int]
+Parameters = Mapping[str, Parameter]
+Row = tuple[Any, ...]
+
+IN_MEMORY = ":memory:"
+
+
+class StoreClosedError(RuntimeError):
+    """The store was used after `close`."""
+
+
+class Engine:
+    """Runs SQL under one lock; migrates the schema when opened."""
+
+    def __init__(self, client: Client) -> None:
+        self._client: Client | None = client
+        self._lock = threading.RLock()
+        self._migrate()
+
+    @classmethod
+    def embedded(cls, path: Path | None) -> "Engine":
+        """chDB in this process, in `path` or in memory when it is None."""
+        location = IN_MEMORY
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
+            location = str(path)
+        return cls(clickhouse_connect.get_client(interface="chdb", path=location))
+
+    def close(self) -> None:
+        """Releases the path; a second call does nothing."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def command(self, sql: str, parameters: Parameters | None = None) -> None:
+        """Runs a statement without a result."""
+        with self._lock:
+            self._open().command(sql, parameters=dict(parameters or {}))
+
+    def rows(self, sql: str, parameters: Parameters | None = None) -> list[Row]:
+        """All rows of a query as tuples."""
+        with self._lock:
+            result = self._open().query(sql, parameters=dict(parameters or {}))
+        return cast(list[Row], list(result.result_rows))
+
+    def scalar_int(self, sql: str, parameters: Parameters | None = None) -> int:
+        """The one integer that a query yields."""
+        return int(self.rows(sql, parameters)[0][0])
+
+    def columns(
+        self, sql: str, names: Sequence[str], parameters: Parameters | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """A query's columns by name, in order; numeric columns keep their type."""
+        with self._lock:
+            table = self._open().query_np(sql, parameters=dict(parameters or {}))
+        if len(table) == 0:
+            return {name: np.empty(0, np.int64) for name in names}
+        if table.dtype.names is None:  # equal types come back as a plain matrix
+            return {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(names)}
+        return {
+            name: np.ascontiguousarray(table[field])
+            for name, field in zip(names, table.dtype.names, strict=True)
+        }
+
+    def insert(self, table: str, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
+        """Inserts equally long columns as one block, which becomes visible as a whole."""
+        with self._lock:
+            self._open().insert(
+                table,
+                cast(list[Sequence[Any]], list(columns.values())),
+                column_names=list(columns),
+                column_oriented=True,
+            )
+
+    def transaction_lock(self) -> threading.RLock:
+        """Held by a caller whose read and write must not be interleaved with another's."""
+        return self._lock
+
+    def _open(self) -> Client:
+        if self._client is None:
+            raise StoreClosedError("the store is closed")
+        return self._client
+
+    def _migrate(self) -> None:
+        self.command(MIGRATIONS_TABLE)
+        applied = {int(row[0]) for row in self.rows("SELECT version FROM schema_migrations")}
+        newest = MIGRATIONS[-1].version
+        if applied and max(applied) > newest:
+            raise RuntimeError(
+                f"the store has schema version {max(applied)}, this program knows {newest}:"
+                " use a newer program"
+            )
+        for migration in MIGRATIONS:
+            if migration.version in applied:
+                continue
+            for statement in migration.statements:
+                self.command(statement)
+            self.insert(
+                "schema_migrations", {"version": [migration.version], "name": [migration.name]}
+            )
