@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw one fabric and its hidden truth from a scenario and a seed.
+
+Each purpose has a random stream of its own, so that changing one part of a scenario does not
+reshuffle the others.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, unique
+
+import numpy as np
+
+from bmv2_lab.fabric_of import scenario_fabric
+from bmv2_lab.scenarios import Scenario
+from bmv2_lab.simulator.background import Load
+from bmv2_lab.simulator.clocks import Oscillator
+from bmv2_lab.truth import TrueLink
+from controller.fabric import Fabric, Link, LinkEnd
+
+TAI_EPOCH_NS = 1_790_000_000_000_000_000
+"""True time 0 on the TAI scale that PTP distributes: a fixed instant in 2026."""
+SWITCH_UPTIME_NS_MAX = 200_000_000_000_000
+"""Switch clocks start at an arbitrary uptime below 56 h."""
+CLIENT_OFFSET_NS_MAX = 500_000
+"""A client's PHC is this far off at most when the run starts."""
+COLLECTOR_OFFSET_NS_SD = 300_000.0
+"""The collector's own clock is only NTP-synchronised."""
+PROPAGATION_NS_PER_M = 5.0
+"""True propagation in fibre and copper; the declared minimum is a little lower."""
+LINE_CARD_PORTS = 4
+"""Adjacent ports that share a line card's stamp bias."""
+
+
+@unique
+class Stream(IntEnum):
+    """Random streams by purpose."""
+
+    CABLES = 1
+    ASYMMETRY = 2
+    STAMP_POINTS = 3
+    CLOCKS = 4
+    CONGESTION = 5
+    BACKGROUND = 6
+    JITTER = 7
+    PTP = 8
+    TRAFFIC = 9
+    FAULTS = 10
+    REPORTS = 11
+    SPAN_IDS = 12
+
+
+def stream(seed: int, purpose: Stream, index: int = 0) -> np.random.Generator:
+    """The generator of one purpose (and of one port, host or the like within it)."""
+    return np.random.default_rng(np.random.SeedSequence([seed, int(purpose), index]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrueStampPoint:
+    """True latencies of one port: first bit or frame end to stamp, and stamp to first bit."""
+
+    ingress_ns: int
+    egress_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnFabric:
+    """A fabric as declared, and what is true of it."""
+
+    fabric: Fabric
+    links: tuple[TrueLink, ...]
+    """In the order of `fabric.links`."""
+    stamp_points: dict[LinkEnd, TrueStampPoint]
+    oscillators: dict[str, Oscillator]
+    """By clock: hosts, switches and `collector`."""
+    rate_offset_ppb: dict[str, float]
+    loads: dict[LinkEnd, dict[int, Load]]
+    """Background load by egress port and queue."""
+
+
+def draw_fabric(scenario: Scenario, seed: int) -> DrawnFabric:
+    """Draw everything that is fixed before the run starts."""
+    cables = stream(seed, Stream.CABLES)
+    fabric = scenario_fabric(scenario, cables)
+    oscillators, rates = _draw_clocks(scenario, fabric, seed)
+    return DrawnFabric(
+        fabric=fabric,
+        links=_draw_links(scenario, fabric, stream(seed, Stream.ASYMMETRY)),
+        stamp_points=_draw_stamp_points(scenario, fabric, stream(seed, Stream.STAMP_POINTS)),
+        oscillators=oscillators,
+        rate_offset_ppb=rates,
+        loads=_draw_loads(scenario, fabric, stream(seed, Stream.CONGESTION)),
+    )
+
+
+def _is_fabric_link(fabric: Fabric, link: Link) -> bool:
+    hosts = {host.name for host in fabric.hosts}
+    return link.a.node not in hosts and link.b.node not in hosts
+
+
+def _draw_links(
+    scenario: Scenario, fabric: Fabric, rng: np.random.Generator
+) -> tuple[TrueLink, ...]:
+    nuisance = scenario.nuisance
+    inner = [i for i, link in enumerate(fabric.links) if _is_fabric_link(fabric, link)]
+    bad_count = round(len(inner) * scenario.bad_link_share)
+    bad = set(rng.choice(inner, size=bad_count, replace=False).tolist()) if bad_count else set()
+    links: list[TrueLink] = []
+    for index, link in enumerate(fabric.links):
+        assert link.length_m is not None, "the generator declares every length"
+        shift_m = rng.uniform(-1.0, 1.0) * link.length_tolerance_m
+        base_ns = (link.length_m + shift_m) * PROPAGATION_NS_PER_M
+        base_ns += rng.uniform(0.0, nuisance.module_latency_ns_max)
+        asymmetry_ns = rng.normal(0.0, nuisance.link_asymmetry_sd_ns)
+        if index in bad:
+            size_ns = rng.uniform(scenario.bad_link_ns_min, scenario.bad_link_ns_max)
+            asymmetry_ns = size_ns * rng.choice((-1.0, 1.0))
+        # The longer direction is longer; the shorter one keeps the cable's own delay, so that
+        # the certified minimum holds in both.
+        links.append(
+            TrueLink(
+                name=link.name,
+                a_to_b_ns=round(base_ns + max(0.0, 2 * asymmetry_ns)),
+                b_to_a_ns=round(base_ns + max(0.0, -2 * asymmetry_ns)),
+                bad=index in bad,
+            )
+        )
+    return tuple(links)
+
+
+def _draw_stamp_points(
+    scenario: Scenario, fabric: Fabric, rng: np.random.Generator
+) -> dict[LinkEnd, TrueStampPoint]:
+    """Declared latency, plus the model's residual, plus the line card's; within the declared."""
+    nuisance = scenario.nuisance
+    by_model: dict[tuple[str, int], tuple[float, float]] = {}
+    for model in fabric.models:
+        for points in model.stamp_points:
+            by_model[model.name, points.speed_gbps] = (
+                rng.uniform(-1.0, 1.0) * points.ingress.uncertainty_ns,
+                rng.uniform(-1.0, 1.0) * points.egress.uncertainty_ns,
+            )
+    models = {s.name: s.model for s in fabric.switches} | {h.name: h.model for h in fabric.hosts}
+    by_card: dict[tuple[str, int], tuple[float, float]] = {}
+    result: dict[LinkEnd, TrueStampPoint] = {}
+    for link in fabric.links:
+        for end in (link.a, link.b):
+            model = fabric.model(models[end.node])
+            points = model.stamp_points_at(link.speed_gbps)
+            assert points is not None, "the fabric file was checked"
+            card = (end.node, end.port // LINE_CARD_PORTS)
+            if card not in by_card:
+                by_card[card] = (rng.uniform(-1.0, 1.0), rng.uniform(-1.0, 1.0))
+            residual = by_model[model.name, link.speed_gbps]
+            shift = by_card[card]
+            share, card_share = nuisance.model_residual_share, nuisance.line_card_residual_share
+            result[end] = TrueStampPoint(
+                ingress_ns=points.ingress.latency_ns
+                + _within(
+                    share * residual[0] + card_share * shift[0] * points.ingress.uncertainty_ns,
+                    points.ingress.uncertainty_ns,
+                ),
+                egress_ns=points.egress.latency_ns
+                + _within(
+                    share * residual[1] + card_share * shift[1] * points.egress.uncertainty_ns,
+                    points.egress.uncertainty_ns,
+                ),
+            )
+    return result
+
+
+def _within(value: float, limit: int) -> int:
+    return max(-limit, min(limit, round(value)))
+
+
+def _draw_clocks(
+    scenario: Scenario, fabric: Fabric, seed: int
+) -> tuple[dict[str, Oscillator], dict[str, float]]:
+    nuisance = scenario.nuisance
+    rng = stream(seed, Stream.CLOCKS)
+    epochs: dict[str, int] = {}
+    for host in fabric.hosts:
+        start_ns = round(rng.uniform(-1.0, 1.0) * CLIENT_OFFSET_NS_MAX)
+        epochs[host.name] = TAI_EPOCH_NS + start_ns
+    for switch in fabric.switches:
+        epochs[switch.name] = int(rng.integers(1_000_000_000, SWITCH_UPTIME_NS_MAX))
+    epochs["collector"] = TAI_EPOCH_NS + round(rng.normal(0.0, COLLECTOR_OFFSET_NS_SD))
+    limit = nuisance.rate_offset_max_ppb * 0.9
+    oscillators: dict[str, Oscillator] = {}
+    rates: dict[str, float] = {}
+    for index, (name, epoch_ns) in enumerate(epochs.items()):
+        rate_ppb = float(np.clip(rng.normal(0.0, nuisance.rate_offset_sd_ppb), -limit, limit))
+        rates[name] = rate_ppb
+        oscillators[name] = Oscillator(
+            stream(seed, Stream.CLOCKS, 1 + index),
+            epoch_ns=epoch_ns,
+            rate_offset_ppb=rate_ppb,
+            wander_ns_per_s_sqrt_s=nuisance.wander_ns_per_s_sqrt_s,
+            duration_ns=scenario.duration_ns + 1_000_000_000,
+        )
+    return oscillators, rates
+
+
+def _draw_loads(
+    scenario: Scenario, fabric: Fabric, rng: np.random.Generator
+) -> dict[LinkEnd, dict[int, Load]]:
+    congestion = scenario.congestion
+    ends = [
+        end for link in fabric.links if _is_fabric_link(fabric, link) for end in (link.a, link.b)
+    ]
+    count = round(len(ends) * congestion.congested_ports_share)
+    chosen = rng.choice(len(ends), size=count, replace=False).tolist() if count else []
+    congested = {ends[i] for i in chosen}
+    base = Load(share=congestion.base_share, burst_frames=2.0)
+    heavy = {
+        0: Load(share=congestion.best_effort_share, burst_frames=congestion.burst_frames),
+        1: Load(share=congestion.roce_share, burst_frames=2.0),
+    }
+    return {end: heavy if end in congested else {0: base} for end in ends}

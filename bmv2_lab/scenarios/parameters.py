@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scenario fixes; everything random in a run follows from these values and the seed."""
+
+from dataclasses import dataclass, field
+
+from bmv2_lab.nuisance import Nuisance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Congestion:
+    """Background load: every fabric port has the base load, some are congested."""
+
+    base_share: float = 0.15
+    """Load of the best-effort queue on every fabric port, as a share of its rate."""
+    congested_ports_share: float = 0.2
+    """Share of the directed fabric ports that are congested."""
+    best_effort_share: float = 0.55
+    """Best-effort load on a congested port."""
+    roce_share: float = 0.15
+    """RoCE background load on a congested port."""
+    burst_frames: float = 8.0
+    """Mean burst of the congested best-effort queue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One lab scenario; times in ns of true time."""
+
+    name: str
+    summary: str
+    leaves: int = 8
+    spines: int = 4
+    hosts_per_leaf: int = 2
+    speed_gbps: int = 100
+    cable_m_min: int = 3
+    cable_m_max: int = 100
+    bad_link_share: float = 0.1
+    """Share of fabric links with a large asymmetry."""
+    bad_link_ns_min: int = 20
+    bad_link_ns_max: int = 500
+    congestion: Congestion = field(default_factory=Congestion)
+    nuisance: Nuisance = field(default_factory=Nuisance)
+    duration_ns: int = 62_000_000_000
+    window_starts_ns: tuple[int, ...] = (
+        32_000_000_000,
+        37_000_000_000,
+        42_000_000_000,
+        47_000_000_000,
+        52_000_000_000,
+        57_000_000_000,
+    )
+    window_ns: int = 1_000_000_000
+    ptp_interval_ns: int = 250_000_000
+    """Between two Syncs to one client (logSyncInterval -2)."""
+    ptp_dscp: int = 0
+    """0: best effort, as in a fabric without QoS for PTP; 46: the control queue."""
+    qps_per_peer: int = 16
+    """Queue pairs from a rank to each of its two ring neighbours."""
+    steps_per_window: int = 2
+    packets_per_message: int = 2
+    payload_bytes: int = 4_096
+    faults_hop: int = 7
+    faults_link: int = 6
+    faults_sender: int = 4
+    faults_receiver: int = 3
+    """Injected slow transfers by cause."""

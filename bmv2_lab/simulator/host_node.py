@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host in the virtual fabric: one NIC with a PHC, stamping what it sends and receives."""
+
+from collections.abc import Callable
+
+from bmv2_lab.simulator.clocks import SteeredClock
+from bmv2_lab.simulator.egress_port import OVERHEAD_BYTES
+from bmv2_lab.simulator.engine import Engine
+from bmv2_lab.simulator.wire import Wire, wire_bytes
+
+UDP_DST_PORT = slice(36, 38)
+"""Destination port in an Ethernet/IPv4/UDP frame without IP options."""
+
+OnSent = Callable[[int], None]
+"""Called with the NIC's transmit stamp (PHC, ns)."""
+OnFrame = Callable[[bytes, int], None]
+"""`on_frame(frame, rx_stamp_local_ns)`."""
+
+
+class HostNode:
+    """Sends first in, first out at the port's rate; hands received frames to their protocol."""
+
+    __slots__ = ("_engine", "_free_ns", "_handlers", "_rate_bps", "_wire", "name", "phc", "unknown")
+
+    def __init__(self, engine: Engine, name: str, phc: SteeredClock, rate_bps: int) -> None:
+        self.name = name
+        self.phc = phc
+        self.unknown = 0
+        """Received frames that no protocol asked for."""
+        self._engine = engine
+        self._rate_bps = rate_bps
+        self._free_ns = 0
+        self._wire: Wire | None = None
+        self._handlers: dict[int, OnFrame] = {}
+
+    def attach(self, wire: Wire) -> None:
+        """Cable the NIC."""
+        self._wire = wire
+
+    def handle(self, udp_dst_port: int, on_frame: OnFrame) -> None:
+        """Give frames to this UDP port to `on_frame`."""
+        self._handlers[udp_dst_port] = on_frame
+
+    def send(self, frame: bytes, on_sent: OnSent | None = None) -> None:
+        """Queue a frame in the NIC; `on_sent` gets the stamp when its first bit leaves."""
+        start_ns = max(self._engine.now_ns, self._free_ns)
+        work_ns = (wire_bytes(frame) + OVERHEAD_BYTES) * 8e9 / self._rate_bps
+        self._free_ns = start_ns + round(work_ns)
+        self._engine.at(start_ns, self._transmit, frame, on_sent)
+
+    def receive(self, frame: bytes, _port: int, stamp_true_ns: int) -> None:
+        """A frame arrived; its stamp was taken at `stamp_true_ns`."""
+        handler = self._handlers.get(int.from_bytes(frame[UDP_DST_PORT], "big"))
+        if handler is None:
+            self.unknown += 1
+            return
+        handler(frame, self.phc.read_ns(stamp_true_ns))
+
+    def _transmit(self, frame: bytes, on_sent: OnSent | None) -> None:
+        assert self._wire is not None, "attach() comes first"
+        if on_sent is not None:
+            on_sent(self.phc.read_ns(self._engine.now_ns))
+        self._wire.send(frame)

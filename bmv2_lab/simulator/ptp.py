@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unicast PTP over UDP between the grandmaster and every client, as real packets.
+
+Two-step Sync and Follow_Up, Delay_Req and Delay_Resp (IEEE 1588-2019 clauses 9.5 and 11.3); the
+client's PI servo steers its PHC. What the hosts could log is kept: t1..t4 with the identities of
+the messages, and every adjustment of the PHC.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmv2_lab.simulator.engine import Engine
+from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.servo import PiServo
+from controller.fabric import Host, Ptp
+from controller.telemetry.datagram import UDP_PORT_PTP_EVENT, UDP_PORT_PTP_GENERAL
+from controller.telemetry.ptp import (
+    PtpAddresses,
+    PtpMessageType,
+    parse_ptp,
+    parse_ptp_addresses,
+    ptp_delay_req,
+    ptp_delay_resp,
+    ptp_follow_up,
+    ptp_sync,
+)
+from correction.records import EXCHANGE_DTYPE
+
+FOLLOW_UP_DELAY_NS = 40_000
+"""From a Sync's transmit stamp to its Follow_Up."""
+DELAY_REQ_DELAY_NS_MAX = 3_000_000
+"""A client answers a Sync with a Delay_Req after up to this long (random)."""
+DELAY_RESP_DELAY_NS = 30_000
+
+
+def clock_identity(mac: int) -> int:
+    """EUI-64 made from a 48-bit MAC address, as PTP clock identities are (with FF FE inside)."""
+    return (mac >> 24) << 40 | 0xFFFE << 24 | (mac & 0xFFFFFF)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """The exchange that a client is in the middle of."""
+
+    sync_sequence_id: int = -1
+    t2_local_ns: int = 0
+    t1_reference_ns: int | None = None
+    delay_req_sequence_id: int = -1
+    t3_local_ns: int = 0
+
+
+class PtpClient:
+    """One client: answers Syncs, logs exchanges, steers its PHC."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        node: HostNode,
+        host: Host,
+        transmitter: Host,
+        ptp: Ptp,
+        *,
+        dscp: int,
+        interval_ns: int,
+        rng: np.random.Generator,
+        on_exchange: Callable[[str, np.void], None],
+        on_adjust: Callable[[str, int, int, float], None],
+    ) -> None:
+        self._engine = engine
+        self._node = node
+        self._host = host
+        self._transmitter = transmitter
+        self._domain = ptp.domain
+        self._path = PtpAddresses(
+            src_mac=host.mac,
+            dst_mac=transmitter.mac,
+            src_ip=host.ip,
+            dst_ip=transmitter.ip,
+            dscp=dscp,
+        )
+        self._identity = clock_identity(host.mac)
+        self._transmitter_identity = clock_identity(transmitter.mac)
+        self._servo = PiServo(interval_ns / 1e9)
+        self._rng = rng
+        self._pending = _Pending()
+        self._delay_req_sequence_id = int(rng.integers(0, 1 << 16))
+        self._on_exchange = on_exchange
+        self._on_adjust = on_adjust
+        node.handle(UDP_PORT_PTP_EVENT, self._on_event)
+        node.handle(UDP_PORT_PTP_GENERAL, self._on_general)
+
+    def _on_event(self, frame: bytes, rx_local_ns: int) -> None:
+        message = parse_ptp(frame)
+        if message.message_type != PtpMessageType.SYNC:
+            return
+        self._pending = _Pending(message.sequence_id, rx_local_ns)
+        wait_ns = int(self._rng.integers(200_000, DELAY_REQ_DELAY_NS_MAX))
+        self._engine.at(self._engine.now_ns + wait_ns, self._send_delay_req)
+
+    def _send_delay_req(self) -> None:
+        self._delay_req_sequence_id = (self._delay_req_sequence_id + 1) & 0xFFFF
+        self._pending.delay_req_sequence_id = self._delay_req_sequence_id
+        frame = ptp_delay_req(
+            self._path,
+            domain=self._domain,
+            clock_identity=self._identity,
+            port_number=1,
+            sequence_id=self._delay_req_sequence_id,
+        )
+        self._node.send(frame, self._on_delay_req_sent)
+
+    def _on_delay_req_sent(self, tx_local_ns: int) -> None:
+        self._pending.t3_local_ns = tx_local_ns
+
+    def _on_general(self, frame: bytes, rx_local_ns: int) -> None:
+        message = parse_ptp(frame)
+        pending = self._pending
+        if message.message_type == PtpMessageType.FOLLOW_UP:
+            if message.sequence_id == pending.sync_sequence_id:
+                pending.t1_reference_ns = message.timestamp_ns
+                self._steer(rx_local_ns)
+        elif (
+            message.message_type == PtpMessageType.DELAY_RESP
+            and message.sequence_id == pending.delay_req_sequence_id
+        ):
+            self._complete(pending, message.timestamp_ns)
+
+    def _complete(self, pending: _Pending, t4_reference_ns: int) -> None:
+        if pending.t1_reference_ns is None:
+            return
+        t1, t2, t3 = pending.t1_reference_ns, pending.t2_local_ns, pending.t3_local_ns
+        self._servo.path_delay(((t2 - t1) + (t4_reference_ns - t3)) / 2)
+        row = np.zeros(1, dtype=EXCHANGE_DTYPE)[0]
+        row["ptp_domain"] = self._domain
+        row["time_transmitter_ip"] = self._transmitter.ip
+        row["client_ip"] = self._host.ip
+        row["sync_clock_identity"] = self._transmitter_identity
+        row["sync_port_number"] = 1
+        row["sync_sequence_id"] = pending.sync_sequence_id
+        row["delay_req_clock_identity"] = self._identity
+        row["delay_req_port_number"] = 1
+        row["delay_req_sequence_id"] = pending.delay_req_sequence_id
+        row["t1_reference_ns"] = t1
+        row["t2_local_ns"] = t2
+        row["t3_local_ns"] = t3
+        row["t4_reference_ns"] = t4_reference_ns
+        self._on_exchange(self._host.name, row)
+
+    def _steer(self, local_ns: int) -> None:
+        """On a Follow_Up: offset from the Sync and the filtered path delay, as ptp4l does."""
+        delay_ns = self._servo.filtered_delay_ns
+        pending = self._pending
+        if delay_ns is None or pending.t1_reference_ns is None:
+            return
+        offset_ns = pending.t2_local_ns - pending.t1_reference_ns - delay_ns
+        adjustment = self._servo.sample(offset_ns, local_ns)
+        if adjustment is None:
+            return
+        before_ns = self._node.phc.adjust(
+            self._engine.now_ns,
+            frequency_ppb=adjustment.frequency_ppb,
+            step_ns=adjustment.step_ns,
+        )
+        self._on_adjust(self._host.name, before_ns, adjustment.step_ns, adjustment.frequency_ppb)
+
+
+class PtpTransmitter:
+    """The grandmaster: sends Sync and Follow_Up to each client, answers Delay_Req."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        node: HostNode,
+        host: Host,
+        clients: tuple[Host, ...],
+        ptp: Ptp,
+        *,
+        dscp: int,
+        interval_ns: int,
+        until_ns: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._engine = engine
+        self._node = node
+        self._domain = ptp.domain
+        self._identity = clock_identity(host.mac)
+        self._interval_ns = interval_ns
+        self._until_ns = until_ns
+        self._paths = {
+            client.ip: PtpAddresses(
+                src_mac=host.mac,
+                dst_mac=client.mac,
+                src_ip=host.ip,
+                dst_ip=client.ip,
+                dscp=dscp,
+            )
+            for client in clients
+        }
+        self._sequence_ids = {client.ip: int(rng.integers(0, 1 << 16)) for client in clients}
+        node.handle(UDP_PORT_PTP_EVENT, self._on_event)
+        for client in clients:
+            engine.at(int(rng.integers(1_000_000, interval_ns)), self._sync, client.ip)
+
+    def _sync(self, client_ip: int) -> None:
+        now_ns = self._engine.now_ns
+        if now_ns > self._until_ns:
+            return
+        sequence_id = (self._sequence_ids[client_ip] + 1) & 0xFFFF
+        self._sequence_ids[client_ip] = sequence_id
+        frame = ptp_sync(
+            self._paths[client_ip],
+            domain=self._domain,
+            clock_identity=self._identity,
+            port_number=1,
+            sequence_id=sequence_id,
+        )
+        self._node.send(
+            frame, lambda t1_ns: self._schedule_follow_up(client_ip, sequence_id, t1_ns)
+        )
+        self._engine.at(now_ns + self._interval_ns, self._sync, client_ip)
+
+    def _schedule_follow_up(self, client_ip: int, sequence_id: int, t1_ns: int) -> None:
+        frame = ptp_follow_up(
+            self._paths[client_ip],
+            domain=self._domain,
+            clock_identity=self._identity,
+            port_number=1,
+            sequence_id=sequence_id,
+            timestamp_ns=t1_ns,
+        )
+        self._engine.at(self._engine.now_ns + FOLLOW_UP_DELAY_NS, self._node.send, frame)
+
+    def _on_event(self, frame: bytes, rx_local_ns: int) -> None:
+        message = parse_ptp(frame)
+        if message.message_type != PtpMessageType.DELAY_REQ:
+            return
+        response = ptp_delay_resp(
+            self._paths[parse_ptp_addresses(frame).src_ip],
+            domain=self._domain,
+            clock_identity=self._identity,
+            port_number=1,
+            sequence_id=message.sequence_id,
+            timestamp_ns=rx_local_ns,
+            requesting_clock_identity=message.clock_identity,
+            requesting_port_number=message.port_number,
+        )
+        self._engine.at(self._engine.now_ns + DELAY_RESP_DELAY_NS, self._node.send, response)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch in the virtual fabric: the embedded P4 switch, its clock, its ports and queues."""
+
+from collections.abc import Callable
+
+from bmv2_lab.simulator.clocks import Oscillator
+from bmv2_lab.simulator.egress_port import EgressPort, QueueState
+from bmv2_lab.simulator.engine import Engine
+from bmv2_lab.simulator.wire import Wire, wire_bytes
+from bmv2_lab.switch import EgressCopy, EmbeddedSwitch, Emitted
+
+INGRESS_PROCESSING_NS = 400
+"""From the ingress stamp to the traffic manager."""
+
+EgressHook = Callable[[str, int, bytes], None]
+"""`hook(switch, egress_port, frame)` before a frame is queued: lets a fault strike its packet."""
+
+
+class SwitchNode:
+    """Runs every frame through the compiled P4 program, with queueing between the halves."""
+
+    __slots__ = (
+        "_engine",
+        "_on_cpu",
+        "_on_report",
+        "_ports",
+        "_report_port",
+        "_stamp_unit_ns",
+        "_wires",
+        "before_enqueue",
+        "before_send",
+        "name",
+        "oscillator",
+        "switch",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        switch: EmbeddedSwitch,
+        oscillator: Oscillator,
+        *,
+        stamp_unit_ns: int,
+        report_port: int,
+        on_report: Callable[[bytes], None],
+        on_cpu: Callable[[bytes], None],
+    ) -> None:
+        self.name = name
+        self.switch = switch
+        self.oscillator = oscillator
+        self.before_enqueue: EgressHook | None = None
+        self.before_send: EgressHook | None = None
+        self._engine = engine
+        self._stamp_unit_ns = stamp_unit_ns
+        self._report_port = report_port
+        self._on_report = on_report
+        self._on_cpu = on_cpu
+        self._ports: dict[int, EgressPort] = {}
+        self._wires: dict[int, Wire] = {}
+
+    def attach(self, port: int, egress: EgressPort, wire: Wire) -> None:
+        """Cable `port`."""
+        self._ports[port] = egress
+        self._wires[port] = wire
+
+    def egress_port(self, port: int) -> EgressPort:
+        """The queues of `port`."""
+        return self._ports[port]
+
+    def wire(self, port: int) -> Wire:
+        """The cable's direction that leaves `port`."""
+        return self._wires[port]
+
+    def receive(self, frame: bytes, port: int, stamp_true_ns: int) -> None:
+        """A frame reaches the traffic manager; its ingress stamp was taken at `stamp_true_ns`."""
+        for copy in self.switch.ingress(frame, port, self._stamp(stamp_true_ns)):
+            self._to_port(copy, frame)
+
+    def _to_port(self, copy: EgressCopy, frame: bytes) -> None:
+        queues = self._ports.get(copy.egress_port)
+        if queues is None:  # the report or CPU port: out of band, no queueing
+            now_ns = self._engine.now_ns
+            self._egress(
+                copy,
+                QueueState(enqueue_ns=now_ns, dequeue_ns=now_ns, enqueue_depth=0, dequeue_depth=0),
+            )
+            return
+        if self.before_enqueue is not None:
+            self.before_enqueue(self.name, copy.egress_port, frame)
+        queues.enqueue(
+            copy.queue_id,
+            copy.packet_bytes_len + 4,
+            lambda state: self._egress(copy, state),
+        )
+
+    def _egress(self, copy: EgressCopy, state: QueueState) -> int:
+        enqueue_stamp = self._stamp(state.enqueue_ns)
+        dequeue_stamp = self._stamp(state.dequeue_ns)
+        took_ns = 0.0
+        for output in self.switch.egress(
+            copy,
+            enq_timestamp=enqueue_stamp,
+            enq_qdepth=state.enqueue_depth,
+            deq_timedelta=dequeue_stamp - enqueue_stamp,
+            deq_qdepth=state.dequeue_depth,
+            egress_tstamp=dequeue_stamp,
+        ):
+            if isinstance(output, Emitted):
+                took_ns += self._emit(output)
+            else:
+                self._to_port(output, b"")
+        return round(took_ns)
+
+    def _emit(self, output: Emitted) -> float:
+        wire = self._wires.get(output.port)
+        if wire is not None:
+            if self.before_send is not None:
+                self.before_send(self.name, output.port, output.frame)
+            wire.send(output.frame)
+            return self._ports[output.port].frame_work_ns(wire_bytes(output.frame))
+        if output.port == self._report_port:
+            self._on_report(output.frame)
+        else:
+            self._on_cpu(output.frame)
+        return 0.0
+
+    def _stamp(self, true_ns: int) -> int:
+        return self.oscillator.read_ns(true_ns) // self._stamp_unit_ns

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembles a drawn fabric: switches, hosts, cables, PTP, jobs, faults; runs it; keeps the results.
+
+The switches are handed in, programmed by the controller over P4Runtime. What the run leaves is what
+a real fabric would: report frames with capture times, PTP logs, spans' stamps; plus the truth.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bmv2_lab.draw import DrawnFabric, Stream, stream
+from bmv2_lab.scenarios import Scenario
+from bmv2_lab.simulator.background import BackgroundLoad
+from bmv2_lab.simulator.clocks import SteeredClock
+from bmv2_lab.simulator.collective import RingJob
+from bmv2_lab.simulator.egress_port import EgressPort
+from bmv2_lab.simulator.engine import Engine
+from bmv2_lab.simulator.faults import FaultInjector
+from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.ptp import PtpClient, PtpTransmitter
+from bmv2_lab.simulator.rdma import RdmaHost
+from bmv2_lab.simulator.switch_node import INGRESS_PROCESSING_NS, SwitchNode
+from bmv2_lab.simulator.wire import Receive, Wire
+from bmv2_lab.switch import EmbeddedSwitch
+from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
+from controller.fabric import LinkEnd
+from controller.ptp_log import exchange_line, servo_line
+
+STEP_GAP_NS = 480_000_000
+"""Between the starts of two steps in one window."""
+STEP_START_NS = 20_000_000
+"""From a window's start to its first step."""
+BPS_PER_GBPS = 1_000_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class LabResult:
+    """What a run leaves behind."""
+
+    reports: list[tuple[int, bytes]] = field(default_factory=list)
+    """(capture time on the collector's clock, frame), in order of arrival."""
+    ptp_lines: list[str] = field(default_factory=list)
+    """Lines of `exchanges.jsonl`."""
+    cpu_frames: int = 0
+    """Packets that switches sent to the controller."""
+
+
+class VirtualFabric:
+    """One run of one scenario."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        drawn: DrawnFabric,
+        switches: dict[str, EmbeddedSwitch],
+    ) -> None:
+        self.scenario = scenario
+        self.result = LabResult()
+        self.truth = Truth(
+            scenario=scenario.name,
+            seed=seed,
+            links=drawn.links,
+            rate_offset_ppb=drawn.rate_offset_ppb,
+        )
+        self._seed = seed
+        self._drawn = drawn
+        self._fabric = drawn.fabric
+        self.engine = Engine()
+        self._report_rng = stream(seed, Stream.REPORTS)
+        self.phcs = {
+            host.name: SteeredClock(drawn.oscillators[host.name]) for host in self._fabric.hosts
+        }
+        self.switch_nodes = self._make_switches(switches)
+        self.host_nodes = {
+            host.name: HostNode(
+                self.engine, host.name, self.phcs[host.name], scenario.speed_gbps * BPS_PER_GBPS
+            )
+            for host in self._fabric.hosts
+        }
+        self._cable()
+        self._start_ptp()
+        self.endpoints = self._make_endpoints()
+        self.jobs = self._make_jobs()
+        self.injector = self._schedule_steps()
+        for start_ns in scenario.window_starts_ns:
+            self.engine.at(start_ns + scenario.window_ns // 2, self._observe_truth)
+
+    def run(self, on_progress: Callable[[int], None] | None = None) -> None:
+        """Run the scenario to its end."""
+        self.engine.run(self.scenario.duration_ns, on_progress)
+        self.truth.faults = [fault for fault, _, _, _ in self.injector.faults]
+
+    def _make_switches(self, switches: dict[str, EmbeddedSwitch]) -> dict[str, SwitchNode]:
+        return {
+            switch.name: SwitchNode(
+                self.engine,
+                switch.name,
+                switches[switch.name],
+                self._drawn.oscillators[switch.name],
+                stamp_unit_ns=self._fabric.model(switch.model).stamp_unit_ns,
+                report_port=switch.report_port,
+                on_report=self._report_sent,
+                on_cpu=self._cpu_frame,
+            )
+            for switch in self._fabric.switches
+        }
+
+    def _cable(self) -> None:
+        for index, (link, true_link) in enumerate(
+            zip(self._fabric.links, self._drawn.links, strict=True)
+        ):
+            self._cable_direction(2 * index, link.a, link.b, true_link.a_to_b_ns, link.speed_gbps)
+            self._cable_direction(
+                2 * index + 1, link.b, link.a, true_link.b_to_a_ns, link.speed_gbps
+            )
+
+    def _cable_direction(
+        self, index: int, sender: LinkEnd, receiver: LinkEnd, delay_ns: int, speed_gbps: int
+    ) -> None:
+        nuisance = self.scenario.nuisance
+        rate_bps = speed_gbps * BPS_PER_GBPS
+        receive, processing_ns, model_name = self._receiver(receiver)
+        points = self._fabric.model(model_name).stamp_points_at(speed_gbps)
+        assert points is not None, "the fabric file was checked"
+        wire = Wire(
+            self.engine,
+            stream(self._seed, Stream.JITTER, index),
+            delay_ns=delay_ns,
+            egress_latency_ns=self._drawn.stamp_points[sender].egress_ns,
+            ingress_latency_ns=self._drawn.stamp_points[receiver].ingress_ns,
+            ingress_at_frame_end=points.ingress.at_frame_end,
+            rate_bps=rate_bps,
+            jitter_mean_ns=nuisance.egress_jitter_mean_ns,
+            jitter_max_ns=nuisance.egress_jitter_max_ns,
+            peer_port=receiver.port,
+            peer_processing_ns=processing_ns,
+            receive=receive,
+        )
+        if sender.node in self.host_nodes:
+            self.host_nodes[sender.node].attach(wire)
+            return
+        background = {
+            queue_id: BackgroundLoad(
+                stream(self._seed, Stream.BACKGROUND, 8 * index + queue_id), load, rate_bps
+            )
+            for queue_id, load in self._drawn.loads.get(sender, {}).items()
+        }
+        self.switch_nodes[sender.node].attach(
+            sender.port, EgressPort(self.engine, rate_bps, background), wire
+        )
+
+    def _receiver(self, end: LinkEnd) -> tuple[Receive, int, str]:
+        if end.node in self.host_nodes:
+            return self.host_nodes[end.node].receive, 0, self._fabric.host(end.node).model
+        node = self.switch_nodes[end.node]
+        return node.receive, INGRESS_PROCESSING_NS, self._fabric.switch(end.node).model
+
+    def _start_ptp(self) -> None:
+        scenario, ptp = self.scenario, self._fabric.ptp
+        transmitter = self._fabric.host(ptp.grandmaster)
+        clients = tuple(host for host in self._fabric.hosts if host.name != ptp.grandmaster)
+        PtpTransmitter(
+            self.engine,
+            self.host_nodes[transmitter.name],
+            transmitter,
+            clients,
+            ptp,
+            dscp=scenario.ptp_dscp,
+            interval_ns=scenario.ptp_interval_ns,
+            until_ns=scenario.duration_ns - 100_000_000,
+            rng=stream(self._seed, Stream.PTP),
+        )
+        for index, host in enumerate(clients):
+            PtpClient(
+                self.engine,
+                self.host_nodes[host.name],
+                host,
+                transmitter,
+                ptp,
+                dscp=scenario.ptp_dscp,
+                interval_ns=scenario.ptp_interval_ns,
+                rng=stream(self._seed, Stream.PTP, 1 + index),
+                on_exchange=self._exchange_done,
+                on_adjust=self._phc_adjusted,
+            )
+
+    def _make_endpoints(self) -> dict[str, RdmaHost]:
+        roce = self._fabric.qos.class_named("roce")
+        assert roce is not None, "the lab's fabric has a RoCE class"
+        return {
+            name: RdmaHost(
+                self.engine,
+                node,
+                dscp=roce.dscp,
+                rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
+            )
+            for index, (name, node) in enumerate(self.host_nodes.items())
+        }
+
+    def _make_jobs(self) -> list[RingJob]:
+        return [
+            RingJob(
+                self.engine,
+                tenant.name,
+                tuple(host for host in self._fabric.hosts if host.tenant == tenant.name),
+                self.endpoints,
+                qps_per_peer=self.scenario.qps_per_peer,
+                packets_per_message=self.scenario.packets_per_message,
+                payload_bytes=self.scenario.payload_bytes,
+                rng=stream(self._seed, Stream.TRAFFIC, index),
+            )
+            for index, tenant in enumerate(self._fabric.tenants)
+        ]
+
+    def _schedule_steps(self) -> FaultInjector:
+        scenario = self.scenario
+        steps = len(scenario.window_starts_ns) * scenario.steps_per_window
+        injector = FaultInjector(
+            self.engine,
+            scenario,
+            self._fabric,
+            self.switch_nodes,
+            transfers_planned=steps * len(self._fabric.hosts) * 2 * scenario.qps_per_peer,
+            rng=stream(self._seed, Stream.FAULTS),
+        )
+        for start_ns in scenario.window_starts_ns:
+            for step in range(scenario.steps_per_window):
+                for job in self.jobs:
+                    job.schedule_step(
+                        start_ns + STEP_START_NS + step * STEP_GAP_NS, injector.on_transfer
+                    )
+        return injector
+
+    def _report_sent(self, frame: bytes) -> None:
+        nuisance = self.scenario.nuisance
+        jitter_ns = round(self._report_rng.exponential(nuisance.report_jitter_mean_ns))
+        arrival_ns = self.engine.now_ns + nuisance.report_latency_ns + jitter_ns
+        self.engine.at(arrival_ns, self._report_arrived, frame)
+
+    def _report_arrived(self, frame: bytes) -> None:
+        capture_ns = self._drawn.oscillators["collector"].read_ns(self.engine.now_ns)
+        self.result.reports.append((capture_ns, frame))
+
+    def _cpu_frame(self, _frame: bytes) -> None:
+        self.result.cpu_frames += 1
+
+    def _exchange_done(self, client: str, row: np.void) -> None:
+        self.result.ptp_lines.append(exchange_line(row, client))
+
+    def _phc_adjusted(
+        self, host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
+    ) -> None:
+        self.result.ptp_lines.append(servo_line(host, phc_local_ns, step_ns, frequency_ppb))
+
+    def _observe_truth(self) -> None:
+        now_ns = self.engine.now_ns
+        reference = self.phcs[self._fabric.ptp.grandmaster]
+        reference_ns = reference.read_ns(now_ns)
+        readings = [
+            TrueClockReading(
+                clock=name,
+                local_ns=phc.read_ns(now_ns),
+                offset_ns=phc.offset_from_ns(reference, now_ns),
+            )
+            for name, phc in self.phcs.items()
+        ]
+        for name, node in self.switch_nodes.items():
+            local_ns = node.oscillator.read_ns(now_ns)
+            readings.append(
+                TrueClockReading(
+                    clock=name, local_ns=local_ns, offset_ns=float(local_ns - reference_ns)
+                )
+            )
+        self.truth.windows.append(
+            TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))
+        )

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A servo log turns a steered PHC back into the free-running counter below it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
+from correction.servo import ADJUSTMENT_DTYPE, EMPTY_SERVO_LOG, ServoLog
+
+EPOCH_NS = 1_790_000_000_000_000_000
+
+
+def test_steered_clock_becomes_linear() -> None:
+    """Free-running time of a PHC under a busy servo is the oscillator's, to a few ns in 10 s."""
+    oscillator = Oscillator(
+        np.random.default_rng(3),
+        epoch_ns=EPOCH_NS,
+        rate_offset_ppb=7_000.0,
+        wander_ns_per_s_sqrt_s=0.0,
+        duration_ns=11_000_000_000,
+    )
+    phc = SteeredClock(oscillator)
+    rng = np.random.default_rng(4)
+    rows, true_ns, readings = [], [], []
+    for step in range(40):
+        at_ns = (step + 1) * 250_000_000
+        frequency_ppb = float(rng.normal(0, 2_000.0))
+        step_ns = int(rng.integers(-50_000, 50_000))
+        before_ns = phc.adjust(at_ns, frequency_ppb=frequency_ppb, step_ns=step_ns)
+        rows.append((before_ns, step_ns, frequency_ppb))
+        for within_ns in (1_000_000, 130_000_000, 240_000_000):
+            true_ns.append(at_ns + within_ns)
+            readings.append(phc.read_ns(at_ns + within_ns))
+    log = ServoLog.from_adjustments(np.array(rows, dtype=ADJUSTMENT_DTYPE))
+    free_ns = log.to_free_ns(np.array(readings, dtype=np.int64))
+    residual = free_ns - np.array([oscillator.elapsed_ns(t) for t in true_ns])
+    assert np.ptp(residual) < 25  # one rounding per adjustment, 40 of them
+
+
+def test_no_servo_leaves_readings_alone() -> None:
+    """An unsteered clock is its own free-running counter."""
+    stamps = np.array([EPOCH_NS, EPOCH_NS + 5], dtype=np.int64)
+    assert np.array_equal(EMPTY_SERVO_LOG.to_free_ns(stamps), stamps)
+
+
+def test_a_log_that_runs_backwards_is_refused() -> None:
+    """Two adjustments out of order cannot come from one PHC."""
+    rows = np.array([(1_000, 0, 0.0), (900, 0, 0.0)], dtype=ADJUSTMENT_DTYPE)
+    with pytest.raises(ValueError, match="adjustment 1 is earlier"):
+        ServoLog.from_adjustments(rows)
+
+
+@given(st.lists(st.integers(-20_000, 20_000), min_size=1, max_size=20), st.integers(1, 10**9))
+def test_conversion_keeps_the_order_of_stamps_without_steps(
+    frequencies: list[int], gap_ns: int
+) -> None:
+    """Without steps, a later reading is never an earlier free-running instant."""
+    rows = np.array(
+        [(EPOCH_NS + i * gap_ns, 0, float(f)) for i, f in enumerate(frequencies)],
+        dtype=ADJUSTMENT_DTYPE,
+    )
+    log = ServoLog.from_adjustments(rows)
+    span_ns = gap_ns * (len(frequencies) + 1)
+    stamps = EPOCH_NS + np.linspace(0, span_ns, 97).astype(np.int64)
+    assert np.all(np.diff(log.to_free_ns(stamps)) >= 0)
