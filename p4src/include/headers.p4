@@ -102,10 +102,10 @@ header ptp_t {
 
 // Shim after UDP, NPT 0 form (DSCP marks the packet).
 header int_shim_t {
-    bit<4> type;                     // 1 = INT-MD
+    bit<4> shim_type;                // 1 = INT-MD
     bit<2> npt;                      // next protocol type: 0 = the original UDP payload follows
     bit<2> reserved1;
-    bit<8> length;                   // words of INT header and stack; the shim's own word is not counted
+    bit<8> length_words;             // INT header and stack; the shim's own word is not counted
     bit<8> reserved2;
     dscp_t dscp;                     // the DSCP that the sink restores
     bit<2> reserved3;
@@ -131,47 +131,47 @@ header int_stack_t {
 }
 
 // One header per instruction bit; the same in a hop's stack entry and in a report's metadata.
-header node_id_h {
+header int_node_id_t {
     node_id_t node_id;
 }
 
-header level1_ports_h {
+header int_level1_ports_t {
     bit<16> ingress_port;
     bit<16> egress_port;
 }
 
-header hop_latency_h {
+header int_hop_latency_t {
     bit<32> hop_latency;             // egress - ingress stamp, low 32 bits
 }
 
-header queue_h {
+header int_queue_t {
     queue_id_t    queue_id;
     queue_depth_t queue_depth;       // as sampled at dequeue
 }
 
-header ingress_tstamp_h {
+header int_ingress_tstamp_t {
     bit<64> ingress_tstamp;          // 48-bit stamp, zero-extended
 }
 
-header egress_tstamp_h {
+header int_egress_tstamp_t {
     bit<64> egress_tstamp;
 }
 
-header level2_ports_h {
+header int_level2_ports_t {
     bit<32> ingress_interface;
     bit<32> egress_interface;
 }
 
-header tx_utilization_h {
+header int_tx_utilization_t {
     bit<32> tx_utilization;
 }
 
-header buffer_h {
+header int_buffer_t {
     bit<8>  buffer_id;
     bit<24> buffer_depth;
 }
 
-header checksum_complement_h {
+header int_checksum_complement_t {
     bit<32> checksum_complement;
 }
 
@@ -187,8 +187,8 @@ header report_group_t {
 header report_individual_t {
     bit<4> report_type;
     bit<4> inner_type;
-    bit<8> report_length;            // words after this header; 255: up to the end of the datagram
-    bit<8> metadata_length;          // words of metadata, without report_main_t
+    bit<8> report_length_words;      // after this header; 255: up to the end of the datagram
+    bit<8> metadata_length_words;    // without report_main_t
     bit<1> dropped;                  // D
     bit<1> congested_queue;          // Q
     bit<1> tracked_flow;             // F
@@ -213,11 +213,11 @@ struct headers_t {
     report_group_t        report_group;
     report_individual_t   report_individual;
     report_main_t         report_main;
-    level1_ports_h        report_level1_ports;
-    hop_latency_h         report_hop_latency;
-    queue_h               report_queue;
-    ingress_tstamp_h      report_ingress_tstamp;
-    egress_tstamp_h       report_egress_tstamp;
+    int_level1_ports_t        report_level1_ports;
+    int_hop_latency_t         report_hop_latency;
+    int_queue_t               report_queue;
+    int_ingress_tstamp_t      report_ingress_tstamp;
+    int_egress_tstamp_t       report_egress_tstamp;
     // The packet.
     ethernet_t            ethernet;
     ipv4_t                ipv4;
@@ -227,16 +227,16 @@ struct headers_t {
     int_shim_t            int_shim;
     int_md_t              int_md;
     // This node's stack entry, written in egress.
-    node_id_h             hop_node_id;
-    level1_ports_h        hop_level1_ports;
-    hop_latency_h         hop_latency;
-    queue_h               hop_queue;
-    ingress_tstamp_h      hop_ingress_tstamp;
-    egress_tstamp_h       hop_egress_tstamp;
-    level2_ports_h        hop_level2_ports;
-    tx_utilization_h      hop_tx_utilization;
-    buffer_h              hop_buffer;
-    checksum_complement_h hop_checksum_complement;
+    int_node_id_t             hop_node_id;
+    int_level1_ports_t        hop_level1_ports;
+    int_hop_latency_t         hop_latency;
+    int_queue_t               hop_queue;
+    int_ingress_tstamp_t      hop_ingress_tstamp;
+    int_egress_tstamp_t       hop_egress_tstamp;
+    int_level2_ports_t        hop_level2_ports;
+    int_tx_utilization_t      hop_tx_utilization;
+    int_buffer_t              hop_buffer;
+    int_checksum_complement_t hop_checksum_complement;
     int_stack_t           int_stack;
     bth_t                 bth;
     ptp_t                 ptp;

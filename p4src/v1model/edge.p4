@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Edge ports: which packets come from a host, and what a marked DSCP means. A host's packet never keeps a
+// marked DSCP, so inside the fabric the mark can be trusted.
+
+control Edge(inout headers_t hdr,
+             inout local_metadata_t meta,
+             inout standard_metadata_t standard_metadata,
+             in bit<1> dscp_is_odd) {
+
+    @id(DIRECT_COUNTER_INT_EDGE_PORTS)
+    direct_counter(CounterType.packets_and_bytes) int_edge_ports_counter;
+    @id(DIRECT_COUNTER_INT_MARKED_DSCP)
+    direct_counter(CounterType.packets_and_bytes) int_marked_dscp_counter;
+
+    @id(ACTION_SET_INT_SOURCE_EDGE)
+    action set_int_source_edge() {
+        meta.edge_port = 1;
+    }
+
+    // Filled by the controller: every port with a host behind it.
+    @id(TABLE_INT_EDGE_PORTS)
+    table int_edge_ports {
+        key = { standard_metadata.ingress_port: exact @id(1) @name("ingress_port"); }
+        actions = { set_int_source_edge; @defaultonly NoAction; }
+        default_action = NoAction();
+        counters = int_edge_ports_counter;
+        size = EDGE_PORTS_SIZE;
+    }
+
+    @id(ACTION_SET_MARKED)
+    action set_marked(@id(1) dscp_t unmarked_dscp) {
+        meta.int_marked = 1;
+        meta.dscp_unmarked = unmarked_dscp;
+    }
+
+    // Filled by the controller: the marked DSCP of each traffic class. Marked code points are odd.
+    @id(TABLE_INT_MARKED_DSCP)
+    table int_marked_dscp {
+        key = { hdr.ipv4.dscp: exact @id(1) @name("dscp"); }
+        actions = { set_marked; @defaultonly NoAction; }
+        default_action = NoAction();
+        counters = int_marked_dscp_counter;
+        size = MARKED_DSCP_SIZE;
+    }
+
+    apply {
+        int_edge_ports.apply();
+        if (dscp_is_odd == 1) {
+            int_marked_dscp.apply();
+        }
+    }
+}
