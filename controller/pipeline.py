@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled P4 pipeline: loaded from package data, checked against its sources, rebuilt with p4c.
+"""The compiled P4 pipeline: loaded from package data, checked against its sources, rebuilt.
 
 The artefacts (BMv2 JSON, p4info text) are committed, so running needs no compiler. The manifest
 holds the SHA-256 of every source file they were built from; `check` compares, and rebuilds when a
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import p4src
 
@@ -31,7 +31,7 @@ MANIFEST_VERSION: Final = 1
 # A full compilation takes about 4 s on one core; this bounds a compiler that hangs.
 COMPILE_TIMEOUT_S: Final = 120
 
-# A table with an action selector has no default action in BMv2's JSON; the program handles the miss.
+# BMv2's JSON has no default action for a table with a selector; the program handles the miss.
 COMPILER_OPTIONS: Final = ("--std", "p4-16", "--Wdisable=unsupported")
 
 
@@ -207,6 +207,7 @@ def normalise_json(text: str) -> str:
     One line per element keeps the file small and its diffs readable.
     """
     program = _without_source_info(json.loads(text))
+    assert isinstance(program, dict)
     lines = []
     for key, value in program.items():
         if isinstance(value, list) and value:
@@ -217,7 +218,7 @@ def normalise_json(text: str) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _without_source_info(value: Any) -> Any:
+def _without_source_info(value: object) -> object:
     if isinstance(value, dict):
         return {k: _without_source_info(v) for k, v in value.items() if k != "source_info"}
     if isinstance(value, list):
@@ -245,9 +246,7 @@ def _source_root(root: Traversable | None) -> Traversable:
 
 def _as_folder(root: Traversable) -> Path:
     if not isinstance(root, Path):
-        raise PipelineError(
-            "the P4 sources are not in a folder on disk, so they cannot be compiled"
-        )
+        raise PipelineError("the P4 sources are not in a folder on disk: nothing to compile")
     return root
 
 
