@@ -47,7 +47,6 @@ struct local_metadata_t {
 
     // ---- work values ----
     bit<16>   int_words_checksum;   // csum16 over the stripped shim, header and stack
-    bit<32>   checksum_delta;       // sum of the 16-bit words that were added to the UDP datagram
     bit<5>    hop_words;            // words of one hop for the packet's instruction bitmap
     int_bitmap_t postcard_bits;     // RepMdBits of the egress postcard
 
