@@ -158,6 +158,8 @@ class Link:
     """The true length lies within length_m +- this."""
     asymmetry_sd_ns: float
     """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
+    mtu_bytes: int | None = None
+    """IP MTU, where it is smaller than any packet with its INT headers; None: no limit."""
 
     @property
     def name(self) -> str:
@@ -197,7 +199,7 @@ class IntDomain:
     domain_id: int
     """DomainSpecificID of INT-MD and of the reports; 0 reserves all domain-specific bits."""
     truncate_bytes: int
-    """A telemetry report frame is cut to this length."""
+    """A report keeps this much of the reported IPv4 packet, INT headers not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +218,7 @@ class TrafficClass:
     name: str
     dscp: int
     marked_dscp: int | None = None
-    """DSCP of the same class that carries INT; always `dscp ^ 1`."""
+    """DSCP of the same class that carries INT: the odd neighbour of an even dscp."""
     queue: int
 
 

@@ -13,13 +13,9 @@ from typing import NamedTuple
 import networkx as nx
 
 from controller.addresses import format_ip, format_mac
-from controller.fabric import DROP_PORT, Fabric, LinkEnd, Switch, Watchlist, WatchTraffic
+from controller.fabric import DROP_PORT, Fabric, LinkEnd, Switch, WatchTraffic
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
-
-SINK_REPORT_FIXED_BYTES = 130
-"""A sink's report without the INT stack: Ethernet 14, IPv4 20, UDP 8, report headers 20, metadata
-12, then of the packet IPv4 20, UDP 8, shim 4, INT-MD 12, BTH 12."""
 
 
 class FabricProblem(NamedTuple):
@@ -135,11 +131,17 @@ def _classes(fabric: Fabric) -> Iterator[FabricProblem]:
         dscps.append(((*path, "dscp"), traffic_class.dscp))
         if traffic_class.marked_dscp is not None:
             dscps.append(((*path, "marked_dscp"), traffic_class.marked_dscp))
-            if traffic_class.marked_dscp != traffic_class.dscp ^ 1:
+            if traffic_class.dscp % 2:
+                yield FabricProblem(
+                    (*path, "dscp"),
+                    f"{traffic_class.dscp} is odd, but has a marked_dscp; "
+                    "expected an even DSCP, since odd ones mark",
+                )
+            elif traffic_class.marked_dscp != traffic_class.dscp + 1:
                 yield FabricProblem(
                     (*path, "marked_dscp"),
-                    f"{traffic_class.marked_dscp} differs from dscp {traffic_class.dscp} in more "
-                    f"than the lowest bit; expected {traffic_class.dscp ^ 1}",
+                    f"{traffic_class.marked_dscp} is not the odd neighbour of dscp "
+                    f"{traffic_class.dscp}; expected {traffic_class.dscp + 1}",
                 )
     yield from _repeats(dscps, "DSCP")
     yield from _repeats(
@@ -162,33 +164,10 @@ def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
                 marked,
                 "traffic class with a marked_dscp named",
             )
-            yield from _report_size(fabric, watchlist, (*path, "remaining_hop_count"))
         for position, tenant in enumerate(watchlist.tenants):
             yield from _known(
                 (*path, "tenants", position), tenant, [t.name for t in fabric.tenants], "tenant"
             )
-
-
-def _report_size(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
-    """A sink's report must hold the stack of all hops that may push (INT v2.1 section 4.7)."""
-    hop_bytes = 4 * hop_words(watchlist.instruction_bitmap)
-    hop_count_max = (fabric.int_domain.truncate_bytes - SINK_REPORT_FIXED_BYTES) // hop_bytes
-    if (watchlist.remaining_hop_count or 0) > hop_count_max:
-        yield FabricProblem(
-            path,
-            f"{watchlist.remaining_hop_count} hops of {hop_bytes} bytes do not fit a report of "
-            f"{fabric.int_domain.truncate_bytes} bytes (int.truncate_bytes); "
-            f"expected at most {max(hop_count_max, 0)}",
-        )
-
-
-def hop_words(instruction_bitmap: int) -> int:
-    """Words that one hop adds (INT v2.1 section 4.7: bits 4, 5 and 6 stand for two words).
-
-    >>> hop_words(0xFC00)
-    8
-    """
-    return instruction_bitmap.bit_count() + (instruction_bitmap & 0x0E00).bit_count()
 
 
 def _models(fabric: Fabric) -> Iterator[FabricProblem]:

@@ -43,7 +43,7 @@ def _lines(fabric: Fabric) -> Iterator[str]:
     yield ""
     yield "int:"
     yield f"  domain_id: {fabric.int_domain.domain_id}"
-    yield f"  truncate_bytes: {fabric.int_domain.truncate_bytes}  # longest report frame"
+    yield f"  truncate_bytes: {fabric.int_domain.truncate_bytes}  # kept of a reported packet"
     yield ""
     yield "clock_limits:"
     yield f"  rate_offset_max_ppb: {fabric.clock_limits.rate_offset_max_ppb}"
@@ -183,6 +183,8 @@ def _link_fields(link: Link) -> list[tuple[str, str]]:
             ("length_tolerance_m", repr(float(link.length_tolerance_m))),
         ]
     fields.append(("asymmetry_sd_ns", repr(float(link.asymmetry_sd_ns))))
+    if link.mtu_bytes is not None:
+        fields.append(("mtu_bytes", str(link.mtu_bytes)))
     return fields
 
 

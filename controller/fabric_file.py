@@ -318,6 +318,7 @@ def _link(node: _Node) -> Link:
         length_m=None if length_m is None else float(length_m),
         length_tolerance_m=float(node.get("length_tolerance_m", 0.0)),
         asymmetry_sd_ns=float(node["asymmetry_sd_ns"]),
+        mtu_bytes=node.get("mtu_bytes"),
     )
 
 

@@ -171,7 +171,7 @@ def leaf_spine(
         collector=Collector(
             ip=parse_ip("10.255.0.1"), mac=parse_mac("02:00:00:ff:00:01"), udp_port=32766
         ),
-        int_domain=IntDomain(domain_id=0, truncate_bytes=400),
+        int_domain=IntDomain(domain_id=0, truncate_bytes=96),
         clock_limits=ClockLimits(
             rate_offset_max_ppb=rate_offset_max_ppb,
             wander_ns_per_s_sqrt_s=wander_ns_per_s_sqrt_s,

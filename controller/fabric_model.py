@@ -25,6 +25,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
             ip=host.ip,
             stamp_unit_ns=models[host.model].stamp_unit_ns,
             stamp_jitter_ns=models[host.model].stamp_jitter_ns,
+            stamp_bits=models[host.model].stamp_width_bits,
         )
         for host in fabric.hosts
     ) + tuple(
@@ -35,6 +36,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
             ip=0,
             stamp_unit_ns=models[switch.model].stamp_unit_ns,
             stamp_jitter_ns=models[switch.model].stamp_jitter_ns,
+            stamp_bits=models[switch.model].stamp_width_bits,
         )
         for switch in fabric.switches
     )

@@ -418,6 +418,22 @@ CASES = [
         "expected 27",
     ),
     (
+        "odd DSCP with a mark",
+        "dscp: 26, marked_dscp: 27",
+        "dscp: 25, marked_dscp: 26",
+        "name: roce, dscp",
+        "qos.classes[1].dscp",
+        "expected an even DSCP",
+    ),
+    (
+        "truncation that is no number of words",
+        "truncate_bytes: 96",
+        "truncate_bytes: 97",
+        "truncate_bytes",
+        "int.truncate_bytes",
+        "in words of 4",
+    ),
+    (
         "watchlist of an unmarked class",
         "class: roce",
         "class: control",
@@ -456,14 +472,6 @@ CASES = [
         "traffic: roce",
         "watchlists[0].instruction_bitmap",
         "of bits 0 to 5 only",
-    ),
-    (
-        "report cannot hold the stack",
-        "truncate_bytes: 400",
-        "truncate_bytes: 128",
-        "traffic: roce",
-        "watchlists[0].remaining_hop_count",
-        "expected at most",
     ),
     (
         "host outside its switch's prefix",
