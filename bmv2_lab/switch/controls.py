@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pipeline (ingress or egress) as one generated function of nested `if`s.
+
+The control graph of the JSON is a graph of tables and conditionals. Branches are written up to the
+node where they meet again (the immediate post-dominator), so that nothing is written twice and no
+call is needed at a join. Tables without key and with a constant default action, which is how p4c
+writes plain statements, are written in place.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from bmv2_lab.switch.errors import ProgramError
+from bmv2_lab.switch.expressions import Expressions
+from bmv2_lab.switch.layout import FLAG_EXIT, JsonObject
+from bmv2_lab.switch.primitives import Primitives
+from bmv2_lab.switch.tables import ARGUMENTS, BYTES, INDIRECT, NO_ACTION, PACKETS
+from bmv2_lab.switch.writer import Writer
+
+END = ""  # name of the virtual last node
+
+
+class ControlTranslator:
+    """Writes one pipeline of the JSON."""
+
+    def __init__(
+        self,
+        pipeline: JsonObject,
+        actions: dict[int, JsonObject],
+        expressions: Expressions,
+        primitives: Primitives,
+        writer: Writer,
+        selectors: dict[str, str],
+        table_numbers: dict[str, int],
+    ) -> None:
+        self.name = str(pipeline["name"])
+        self.pipeline = pipeline
+        self.actions = actions
+        self.expressions = expressions
+        self.primitives = primitives
+        self.layout = expressions.layout
+        self.writer = writer
+        self.selectors = selectors
+        self.table_numbers = table_numbers
+        self.tables = {str(item["name"]): item for item in pipeline["tables"]}
+        self.conditionals = {str(item["name"]): item for item in pipeline["conditionals"]}
+        self.calls = {str(item["name"]): item for item in pipeline.get("action_calls", [])}
+        self.post: dict[str, str] = {}
+
+    # Graph
+
+    def _edges(self, name: str) -> dict[object, str]:
+        """Where control goes after a node: label -> node. Labels are action ids, True and False."""
+        if name in self.conditionals:
+            item = self.conditionals[name]
+            return {True: item["true_next"] or END, False: item["false_next"] or END}
+        if name in self.calls:
+            return {None: self.calls[name].get("next_node") or END}
+        if name not in self.tables:
+            raise ProgramError(f"pipelines[{self.name}]", f"unknown node {name}")
+        table = self.tables[name]
+        following = table["next_tables"]
+        if "__HIT__" in following or "__MISS__" in following:
+            base = table.get("base_default_next") or END
+            return {
+                True: following.get("__HIT__", base) or END,
+                False: following.get("__MISS__", base) or END,
+            }
+        edges: dict[object, str] = {}
+        for number, action in zip(table["action_ids"], table["actions"], strict=True):
+            edges[int(number)] = following.get(action) or END
+        edges[NO_ACTION] = table.get("base_default_next") or END
+        return edges
+
+    def _post_dominators(self) -> None:
+        """Immediate post-dominator of each node of the acyclic graph."""
+        order: list[str] = []
+        seen: set[str] = set()
+        start = self.pipeline["init_table"]
+        stack = [(str(start), False)] if start else []
+        open_nodes: set[str] = set()
+        while stack:
+            name, done = stack.pop()
+            if done:
+                order.append(name)
+                open_nodes.discard(name)
+                continue
+            if name == END or name in seen:
+                if name in open_nodes:
+                    raise ProgramError(f"pipelines[{self.name}]", f"node {name} is in a cycle")
+                continue
+            seen.add(name)
+            open_nodes.add(name)
+            stack.append((name, True))
+            stack += [(target, False) for target in self._edges(name).values()]
+        depth = {END: 0}
+        self.post = {}
+        for name in order:  # successors come before their predecessors
+            targets = set(self._edges(name).values())
+            common = targets.pop()
+            for target in targets:
+                while common != target:
+                    if depth[common] >= depth[target]:
+                        common = self.post[common]
+                    else:
+                        target = self.post[target]
+            self.post[name] = common
+            depth[name] = depth[common] + 1
+
+    # Output
+
+    def emit(self, function: str) -> None:
+        """Write `def function(P)`."""
+        self._post_dominators()
+        with self.writer.block(f"def {function}(P):"):
+            self.writer.line(f'"""Pipeline {self.name}."""')
+            start = self.pipeline["init_table"]
+            self._until(str(start) if start else END, END)
+        self.writer.line("")
+
+    def _until(self, name: str, stop: str) -> None:
+        """Lines from a node up to, and without, `stop`."""
+        while name != stop and name != END:
+            edges = self._edges(name)
+            meet = self.post[name]
+            if name in self.conditionals:
+                self._conditional(name, edges, meet)
+            elif name in self.calls:
+                item = self.calls[name]
+                self._inline(self.actions[int(item["action_id"])])
+            else:
+                self._table(name, edges, meet)
+            name = meet
+
+    def _branch(self, target: str, meet: str, header: str) -> bool:
+        """One arm of an `if`; False when it is empty."""
+        if target == meet:
+            return False
+        with self.writer.block(header):
+            self._until(target, meet)
+        return True
+
+    def _conditional(self, name: str, edges: dict[object, str], meet: str) -> None:
+        self.expressions.where = f"pipelines[{self.name}].{name}"
+        condition = self.expressions.boolean(self.conditionals[name]["expression"])
+        if edges[True] == meet:
+            self._branch(edges[False], meet, f"if not {condition}:")
+            return
+        self._branch(edges[True], meet, f"if {condition}:")
+        self._branch(edges[False], meet, "else:")
+
+    # Tables
+
+    def _inline(self, action: JsonObject) -> None:
+        where = f"actions[{action['name']}]"
+        self.primitives.body(action["primitives"], where)
+        if any(str(item["op"]) == "exit" for item in action["primitives"]):
+            self.writer.line("return")
+
+    def _constant_action(self, table: JsonObject) -> JsonObject | None:
+        """The action of a table that can only ever run that one."""
+        entry = table.get("default_entry")
+        if table["key"] or not entry or not entry.get("action_entry_const"):
+            return None
+        if table.get("with_counters") or table.get("direct_meters") or entry["action_data"]:
+            return None
+        if table.get("type", "simple") != "simple":
+            return None
+        return self.actions[int(entry["action_id"])]
+
+    def _table(self, name: str, edges: dict[object, str], meet: str) -> None:
+        table = self.tables[name]
+        action = self._constant_action(table)
+        if action is not None:
+            self._inline(action)
+            target = edges[False] if False in edges else edges[int(action["id"])]
+            if target != meet:
+                self._until(target, meet)
+            return
+        writer, number = self.writer, self.table_numbers[name]
+        writer.line(f"# table {name}")
+        self._lookup(table, number)
+        if table.get("with_counters"):
+            length = self.layout.slots.ingress_length
+            writer.line(f"e[{PACKETS}] += 1; e[{BYTES}] += P[{length}]")
+        if table.get("direct_meters"):
+            self._direct_meter(str(table["direct_meters"]))
+        hit = "e[2]"
+        if table.get("type", "simple") != "simple":
+            if False in edges:
+                writer.line(f"hit = {hit}")
+                hit = "hit"
+            self._choose(table)
+        writer.line("f = e[0]")
+        with writer.block("if f is not None:"):
+            writer.line("f(P, e)")
+        if self._may_exit(table):
+            with writer.block(f"if P[{self.layout.slots.flags}] & {FLAG_EXIT}:"):
+                writer.line("return")
+        self._follow(edges, meet, hit)
+
+    def _lookup(self, table: JsonObject, number: int) -> None:
+        """`e` = the cell for the key of this packet."""
+        writer = self.writer
+        self.expressions.where = f"tables[{table['name']}]"
+        parts = []
+        ranked = table["match_type"] in ("ternary", "range")
+        index = 0
+        for item in table["key"]:
+            if item["match_type"] == "selector":
+                continue
+            target = item["target"]
+            if item["match_type"] == "valid":
+                header_name = target if isinstance(target, str) else target[0]
+                text = self.expressions.valid(
+                    self.layout.header(str(header_name), self.expressions.where)
+                )
+            else:
+                text = self.expressions.load_path(target).text
+                if item.get("mask") is not None:
+                    text = f"{text} & {int(str(item['mask']), 16):#x}"
+            if ranked:
+                text = f"{text} & masks_{number}[{index}]"
+            parts.append(text)
+            index += 1
+        if not parts:
+            writer.line(f"e = default_{number}")
+            return
+        key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+        writer.line(f"k = {key}")
+        writer.line(f"e = memo_{number}(k)")
+        with writer.block("if e is None:"):
+            writer.line(f"e = lookup_{number}(k)")
+
+    def _choose(self, table: JsonObject) -> None:
+        """Replace the cell of an entry by the cell of the member it leads to."""
+        writer = self.writer
+        profile = str(table.get("action_profile", table.get("act_prof_name")))
+        with writer.block(f"if e[1] == {INDIRECT}:"):
+            writer.line(f"m = e[{ARGUMENTS}]")
+            function = self.selectors.get(profile)
+            if function is None:
+                writer.line("e = m[0]")
+                return
+            with writer.block("if len(m) == 1:"):
+                writer.line("e = m[0]")
+            with writer.block("elif m:"):
+                writer.line(f"e = m[{function}(P) % len(m)]")
+            with writer.block("else:"):
+                # BMv2 has no defined result for an empty group; nothing happens here.
+                writer.line("e = no_action")
+
+    def _direct_meter(self, name: str) -> None:
+        self.writer.line(f"{self.expressions.registers[name]}.execute_direct(e, P)")
+
+    def _may_exit(self, table: JsonObject) -> bool:
+        return any(
+            str(primitive["op"]) == "exit"
+            for number in table["action_ids"]
+            for primitive in self.actions[int(number)]["primitives"]
+        )
+
+    def _follow(self, edges: dict[object, str], meet: str, hit: str) -> None:
+        writer = self.writer
+        if False in edges and True in edges:
+            if edges[True] == meet:
+                self._branch(edges[False], meet, f"if not {hit}:")
+                return
+            self._branch(edges[True], meet, f"if {hit}:")
+            self._branch(edges[False], meet, "else:")
+            return
+        by_target: dict[str, list[int]] = {}
+        for label, target in edges.items():
+            if target != meet and isinstance(label, int):
+                by_target.setdefault(target, []).append(label)
+        if not by_target:
+            return
+        writer.line("a = e[1]")
+        word = "if"
+        for target, labels in by_target.items():
+            tests = " or ".join(f"a == {label}" for label in labels)
+            self._branch(target, meet, f"{word} {tests}:")
+            word = "elif"
+
+
+def emit_action(
+    action: JsonObject, expressions: Expressions, primitives: Primitives, writer: Writer
+) -> str | None:
+    """Write `def action_N(P, e)`; None for an action that does nothing."""
+    if not action["primitives"]:
+        return None
+    name = f"action_{action['id']}"
+    expressions.local_bits = [int(item["bitwidth"]) for item in action["runtime_data"]]
+    opening: Callable[[str], AbstractContextManager[None]] = writer.block
+    with opening(f"def {name}(P, e):"):
+        writer.line(f'"""{action["name"]}"""')
+        primitives.body(action["primitives"], f"actions[{action['name']}]")
+    writer.line("")
+    expressions.local_bits = None
+    return name

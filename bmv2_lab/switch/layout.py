@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each header field lives in the flat list `P` that stands for one packet.
+
+Metadata fields come first, one slot each. Then come the registers of the packet itself, then one
+block per header: slot 0 is its validity, the others are *containers*, machine words of 1, 2, 4 or 8
+bytes that together cover the header in wire order. A whole header is so read by one
+`struct.unpack_from` and one slice assignment, and written by one `struct.pack`; fields narrower
+than their container are shifted out where they are used. A varbit field is one slot of bytes.
+"""
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bmv2_lab.switch.errors import ProgramError
+
+JsonObject = dict[str, Any]
+
+CONTAINER_BYTES = (8, 4, 2, 1)
+_FORMAT = {8: "Q", 4: "I", 2: "H", 1: "B"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """The part of a field that lies in one container, most significant piece first."""
+
+    slot: int  # relative to the block of the header
+    shift: int  # bits of the container below the piece
+    bits: int
+    container_bits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldLayout:
+    """One field of a header type. `bits` is 0 for a varbit field, whose slot holds bytes."""
+
+    name: str
+    index: int
+    bits: int
+    signed: bool
+    varbit: bool
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeLayout:
+    """One header type: its fields and the struct formats of its containers."""
+
+    name: str
+    fields: dict[str, FieldLayout]
+    slots: int  # size of a block, validity included
+    fixed_bytes: int
+    head: struct.Struct  # containers before the varbit field, all of them if there is none
+    head_slots: int
+    tail: struct.Struct | None  # containers after the varbit field
+    tail_slots: int
+    varbit_slot: int | None
+    varbit_max_bytes: int  # whole header with the longest varbit; 0 = not limited
+
+    @property
+    def by_index(self) -> list[FieldLayout]:
+        return list(self.fields.values())
+
+    def empty(self) -> list[object]:
+        """An invalid block with all fields zero."""
+        block: list[object] = [0] * self.slots
+        if self.varbit_slot is not None:
+            block[self.varbit_slot] = b""
+        return block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderInstance:
+    """A header or metadata instance at its place in `P`."""
+
+    name: str
+    base: int
+    type: TypeLayout
+    metadata: bool
+    siblings: tuple[str, ...] = ()  # other members of the same header union
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackInstance:
+    """A header stack: elements in adjacent blocks, and the slot of its next free index."""
+
+    name: str
+    next_slot: int
+    base: int
+    type: TypeLayout
+    depth: int
+    elements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionStackInstance:
+    """A stack of header unions; each element is the tuple of its member header names."""
+
+    name: str
+    next_slot: int
+    elements: tuple[tuple[str, ...], ...]
+    member_names: tuple[str, ...]
+
+
+class Slots:
+    """The registers of a packet that are no P4 fields, as slot numbers after the metadata."""
+
+    NAMES = (
+        "flags",
+        "packet_length",
+        "ingress_length",
+        "frame",
+        "payload",
+        "clone_session",
+        "clone_list",
+        "learn_list",
+        "resubmit_list",
+        "recirculate_list",
+        "truncate",
+        "parser_error",
+        "checksum_error",
+        "sink",
+    )
+
+    def __init__(self, first: int) -> None:
+        self.flags = first
+        self.packet_length = first + 1
+        self.ingress_length = first + 2
+        self.frame = first + 3
+        self.payload = first + 4  # offset in the frame of the first byte that was not parsed
+        self.clone_session = first + 5
+        self.clone_list = first + 6
+        self.learn_list = first + 7
+        self.resubmit_list = first + 8
+        self.recirculate_list = first + 9
+        self.truncate = first + 10
+        self.parser_error = first + 11
+        self.checksum_error = first + 12
+        self.sink = first + 13  # written when a program lacks the field that would be written
+        self.end = first + 14
+
+
+FLAG_CLONE = 1
+FLAG_LEARN = 2
+FLAG_RESUBMIT = 4
+FLAG_RECIRCULATE = 8
+FLAG_TRUNCATE = 16
+FLAG_EXIT = 32
+
+
+def _container_sizes(total_bytes: int, spans: list[tuple[int, int]]) -> list[int]:
+    """Split a header into containers so that few fields are cut and most fill theirs exactly."""
+    best: list[tuple[int, int]] = [(0, 0)] * (total_bytes + 1)
+    for start in range(total_bytes - 1, -1, -1):
+        choices = []
+        for size in CONTAINER_BYTES:
+            if start + size > total_bytes:
+                continue
+            first, last = start * 8, (start + size) * 8
+            cost = 1
+            for low, high in spans:
+                if high <= first or low >= last or (low, high) == (first, last):
+                    continue
+                cost += 3 if first <= low and high <= last else 8
+            choices.append((cost + best[start + size][0], size))
+        best[start] = min(choices)
+    sizes, start = [], 0
+    while start < total_bytes:
+        sizes.append(best[start][1])
+        start += sizes[-1]
+    return sizes
+
+
+def _pieces(
+    sizes: list[int], first_slot: int, spans: list[tuple[int, int]]
+) -> list[tuple[Piece, ...]]:
+    """The pieces of each field span, given the container sizes in bytes."""
+    edges, position = [], 0
+    for size in sizes:
+        edges.append((position, position + size * 8))
+        position += size * 8
+    result = []
+    for low, high in spans:
+        parts = []
+        for number, (first, last) in enumerate(edges):
+            begin, end = max(low, first), min(high, last)
+            if begin < end:
+                parts.append(
+                    Piece(
+                        slot=first_slot + number,
+                        shift=last - end,
+                        bits=end - begin,
+                        container_bits=last - first,
+                    )
+                )
+        result.append(tuple(parts))
+    return result
+
+
+def _segment(
+    widths: list[int], first_slot: int, where: str
+) -> tuple[list[tuple[Piece, ...]], struct.Struct, int, int]:
+    """Lay out a run of fixed fields: pieces, struct, number of containers, bytes."""
+    spans, position = [], 0
+    for width in widths:
+        spans.append((position, position + width))
+        position += width
+    if position % 8:
+        raise ProgramError(where, f"fields add up to {position} bits, not a whole number of bytes")
+    sizes = _container_sizes(position // 8, spans)
+    pieces = _pieces(sizes, first_slot, spans)
+    layout = struct.Struct(">" + "".join(_FORMAT[size] for size in sizes))
+    return pieces, layout, len(sizes), position // 8
+
+
+def _fields_of(header_type: JsonObject) -> list[tuple[str, int, bool, bool]]:
+    """(name, bits, signed, varbit) of each field."""
+    result = []
+    for row in header_type["fields"]:
+        varbit = row[1] == "*"
+        result.append(
+            (
+                str(row[0]),
+                0 if varbit else int(row[1]),
+                bool(row[2]) if len(row) > 2 else False,
+                varbit,
+            )
+        )
+    return result
+
+
+def metadata_layout(header_type: JsonObject) -> TypeLayout:
+    """A metadata type: one slot per field, no containers, no validity slot of its own."""
+    fields: dict[str, FieldLayout] = {}
+    for index, (name, bits, signed, varbit) in enumerate(_fields_of(header_type)):
+        piece = Piece(slot=index, shift=0, bits=bits, container_bits=bits)
+        fields[name] = FieldLayout(
+            name=name, index=index, bits=bits, signed=signed, varbit=varbit, pieces=(piece,)
+        )
+    return TypeLayout(
+        name=str(header_type["name"]),
+        fields=fields,
+        slots=len(fields),
+        fixed_bytes=0,
+        head=struct.Struct(">"),
+        head_slots=0,
+        tail=None,
+        tail_slots=0,
+        varbit_slot=None,
+        varbit_max_bytes=0,
+    )
+
+
+def header_layout(header_type: JsonObject) -> TypeLayout:
+    """A packet header type."""
+    where = f"header_types[{header_type['name']}]"
+    rows = _fields_of(header_type)
+    varbits = [index for index, row in enumerate(rows) if row[3]]
+    if len(varbits) > 1:
+        raise ProgramError(where, "more than one variable-length field")
+    cut = varbits[0] if varbits else len(rows)
+    pieces, head, head_slots, head_bytes = _segment([row[1] for row in rows[:cut]], 1, where)
+    tail: struct.Struct | None = None
+    tail_slots = tail_bytes = 0
+    varbit_slot: int | None = None
+    if varbits:
+        varbit_slot = 1 + head_slots
+        whole = Piece(slot=varbit_slot, shift=0, bits=0, container_bits=0)
+        rest, tail, tail_slots, tail_bytes = _segment(
+            [row[1] for row in rows[cut + 1 :]], varbit_slot + 1, where
+        )
+        pieces = [*pieces, (whole,), *rest]
+        if not rows[cut + 1 :]:
+            tail = None
+    fields = {
+        name: FieldLayout(
+            name=name,
+            index=index,
+            bits=bits,
+            signed=signed,
+            varbit=varbit,
+            pieces=pieces[index],
+        )
+        for index, (name, bits, signed, varbit) in enumerate(rows)
+    }
+    return TypeLayout(
+        name=str(header_type["name"]),
+        fields=fields,
+        slots=1 + head_slots + (1 + tail_slots if varbits else 0),
+        fixed_bytes=head_bytes + tail_bytes,
+        head=head,
+        head_slots=head_slots,
+        tail=tail,
+        tail_slots=tail_slots,
+        varbit_slot=varbit_slot,
+        varbit_max_bytes=int(header_type.get("max_length") or 0),
+    )
+
+
+class PhvLayout:
+    """The slots of every field, header and stack of one program."""
+
+    def __init__(self, document: JsonObject) -> None:
+        types = {str(item["name"]): item for item in document["header_types"]}
+        self.headers: dict[str, HeaderInstance] = {}
+        self.stacks: dict[str, StackInstance] = {}
+        self.unions: dict[str, tuple[str, ...]] = {}
+        self.union_members: dict[str, tuple[str, ...]] = {}
+        self.union_stacks: dict[str, UnionStackInstance] = {}
+        self.aliases: dict[str, tuple[str, str]] = {
+            str(alias): (str(target[0]), str(target[1]))
+            for alias, target in document.get("field_aliases", [])
+        }
+        template: list[object] = []
+        instances = document["headers"]
+        for item in instances:
+            if item["metadata"]:
+                layout = metadata_layout(self._type(types, item))
+                name = str(item["name"])
+                self.headers[name] = HeaderInstance(
+                    name=name, base=len(template), type=layout, metadata=True
+                )
+                template += [b"" if field.varbit else 0 for field in layout.by_index]
+        self.metadata_end = len(template)
+        self.slots = Slots(self.metadata_end)
+        template += [0] * (self.slots.end - self.metadata_end)
+        template[self.slots.frame] = b""
+        self.header_start = len(template)
+
+        siblings = self._read_unions(document)
+        layouts: dict[str, TypeLayout] = {}
+        by_id = {item["id"]: item for item in instances}
+        for stack in document.get("header_stacks", []):
+            template.append(0)
+            base = len(template)
+            names = [str(by_id[number]["name"]) for number in stack["header_ids"]]
+            layout = self._shared(layouts, types, by_id[stack["header_ids"][0]])
+            for name in names:
+                self._place(name, template, layout, siblings)
+            self.stacks[str(stack["name"])] = StackInstance(
+                name=str(stack["name"]),
+                next_slot=base - 1,
+                base=base,
+                type=layout,
+                depth=len(names),
+                elements=tuple(names),
+            )
+        for item in instances:
+            name = str(item["name"])
+            if name not in self.headers:
+                self._place(name, template, self._shared(layouts, types, item), siblings)
+        for union_stack in document.get("header_union_stacks", []):
+            unions = {item["id"]: str(item["name"]) for item in document["header_unions"]}
+            names = [unions[number] for number in union_stack["header_union_ids"]]
+            template.append(0)
+            self.union_stacks[str(union_stack["name"])] = UnionStackInstance(
+                name=str(union_stack["name"]),
+                next_slot=len(template) - 1,
+                elements=tuple(self.unions[name] for name in names),
+                member_names=self.union_members[names[0]],
+            )
+        self.template = template
+
+    def _read_unions(self, document: JsonObject) -> dict[str, tuple[str, ...]]:
+        by_id = {item["id"]: str(item["name"]) for item in document["headers"]}
+        types = {
+            str(item["name"]): tuple(str(row[0]) for row in item["headers"])
+            for item in document.get("header_union_types", [])
+        }
+        siblings: dict[str, tuple[str, ...]] = {}
+        for union in document.get("header_unions", []):
+            members = tuple(by_id[number] for number in union["header_ids"])
+            self.unions[str(union["name"])] = members
+            self.union_members[str(union["name"])] = types[str(union["union_type"])]
+            for member in members:
+                siblings[member] = tuple(other for other in members if other != member)
+        return siblings
+
+    @staticmethod
+    def _type(types: dict[str, JsonObject], item: JsonObject) -> JsonObject:
+        try:
+            return types[str(item["header_type"])]
+        except KeyError:
+            raise ProgramError(
+                f"headers[{item['name']}]", f"unknown header type {item['header_type']}"
+            ) from None
+
+    def _shared(
+        self, layouts: dict[str, TypeLayout], types: dict[str, JsonObject], item: JsonObject
+    ) -> TypeLayout:
+        name = str(item["header_type"])
+        if name not in layouts:
+            layouts[name] = header_layout(self._type(types, item))
+        return layouts[name]
+
+    def _place(
+        self,
+        name: str,
+        template: list[object],
+        layout: TypeLayout,
+        siblings: dict[str, tuple[str, ...]],
+    ) -> None:
+        self.headers[name] = HeaderInstance(
+            name=name,
+            base=len(template),
+            type=layout,
+            metadata=False,
+            siblings=siblings.get(name, ()),
+        )
+        template += layout.empty()
+
+    def header(self, name: str, where: str) -> HeaderInstance:
+        """The instance of that name, or a ProgramError naming the place that asked."""
+        try:
+            return self.headers[name]
+        except KeyError:
+            raise ProgramError(where, f"unknown header {name}") from None
+
+    def field(self, path: Iterable[str], where: str) -> tuple[HeaderInstance, FieldLayout]:
+        """The field of a JSON [header, field] pair."""
+        header_name, field_name = (str(part) for part in path)
+        header = self.header(header_name, where)
+        try:
+            return header, header.type.fields[field_name]
+        except KeyError:
+            raise ProgramError(where, f"unknown field {header_name}.{field_name}") from None
+
+    @cache  # noqa: B019 - one layout per program, kept as long as the program
+    def intrinsic(self, name: str) -> int | None:
+        """Slot of a field that the target knows by name, such as `standard_metadata.egress_spec`.
+
+        Field aliases of the JSON win; None when the program does not define the field.
+        """
+        path = self.aliases.get(name)
+        if path is None:
+            header_name, field_name = name.split(".")
+            path = (header_name, field_name)
+        header = self.headers.get(path[0])
+        if header is None or path[1] not in header.type.fields or not header.metadata:
+            return None
+        return header.base + header.type.fields[path[1]].pieces[0].slot
+
+    def intrinsic_bits(self, name: str) -> int:
+        """Width of an intrinsic field; 0 when the program does not define it."""
+        path = self.aliases.get(name) or tuple(name.split("."))
+        header = self.headers.get(path[0])
+        if header is None or path[1] not in header.type.fields:
+            return 0
+        return header.type.fields[path[1]].bits
