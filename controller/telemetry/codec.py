@@ -7,7 +7,7 @@ value that does not fit its field is a programming error and raises `ValueError`
 
 import functools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, unique
 from typing import NamedTuple, NewType, TypeVar
 
@@ -116,24 +116,29 @@ def unpacker(layout: HeaderLayout[NamedTuple]) -> Callable[[Buffer, int], _Value
 
     The compiled core of `decode`, for callers that decode many headers of one kind.
     """
-    groups = _byte_groups(layout)
+    return compile_unpacker(layout.fields)
+
+
+def compile_unpacker(fields: Sequence[Field]) -> Callable[[Buffer, int], _Values]:
+    """The unpacker of an ad hoc run of fields, not cached."""
+    groups = _byte_groups(fields)
     compiled = struct.Struct("!" + "".join(_format(group) for group in groups))
+    items = [f"g{index}" for index in range(len(groups))]
+    values: list[str] = []
+    for item, group in zip(items, groups, strict=True):
+        number = item if _byte_count(group) in _INTEGER_CODES else f"from_bytes({item})"
+        if len(group) == 1:
+            values.append(number)
+            continue
+        values.extend(f"{number} >> {shift} & {mask}" for shift, mask in _shifts(group))
+    if values == items:
+        return compiled.unpack_from
+    # Generated source: the same shifts in an interpreted loop take three times as long, and this
+    # runs for every header of every report. Its only input is the table.
+    source = f"lambda {', '.join(items)}: ({', '.join(values)},)"
+    split: Callable[..., _Values] = eval(source, {"from_bytes": int.from_bytes})
     unpack_from = compiled.unpack_from
-    if all(len(group) == 1 and _byte_count(group) in _INTEGER_CODES for group in groups):
-        return unpack_from
-    shifts = tuple(_shifts(group) for group in groups)
-
-    def unpack(data: Buffer, offset: int) -> _Values:
-        values: list[int] = []
-        for item, rows in zip(unpack_from(data, offset), shifts, strict=True):
-            number = item if isinstance(item, int) else int.from_bytes(item, "big")
-            if len(rows) == 1:
-                values.append(number)
-            else:
-                values.extend([number >> shift & mask for shift, mask in rows])
-        return tuple(values)
-
-    return unpack
+    return lambda data, offset: split(*unpack_from(data, offset))
 
 
 @functools.cache
@@ -158,10 +163,10 @@ def packer(layout: HeaderLayout[NamedTuple]) -> Callable[[_Values], bytes]:
 _INTEGER_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-def _byte_groups(layout: HeaderLayout[NamedTuple]) -> list[_Group]:
+def _byte_groups(fields: Sequence[Field]) -> list[_Group]:
     groups: list[_Group] = []
     pending: tuple[Field, ...] = ()
-    for row in layout.fields:
+    for row in fields:
         pending += (row,)
         if sum(item.bits for item in pending) % 8 == 0:
             groups.append(_Group(pending))

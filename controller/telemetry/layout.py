@@ -43,15 +43,18 @@ class Field:
 HeaderT_co = TypeVar("HeaderT_co", bound=NamedTuple, covariant=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeaderLayout(Generic[HeaderT_co]):
-    """A header: its P4 type name, its rows in wire order and the type of its values."""
+    """A header: its P4 type name, its rows in wire order and the type of its values.
+
+    Compared by identity: each table exists once, and its compiled codec is looked up by it.
+    """
 
     name: str
     fields: tuple[Field, ...]
     doc: str
     value_type: type[HeaderT_co]
-    make: Callable[[Iterable[int]], HeaderT_co] = field(repr=False, compare=False)
+    make: Callable[[Iterable[int]], HeaderT_co] = field(repr=False)
 
     @property
     def bit_count(self) -> int:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What decoding and joining reports needs to know of a fabric."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.fabric import Fabric, Switch, cabling
+from controller.telemetry.dialect import DIALECTS, STANDARD, Dialect
+
+PortKey = tuple[int, int]
+"""(node id, port)."""
+HOST_END: PortKey = (0, 0)
+"""The far end of an access link: a NIC stamps no hop. Node id 0 is never a switch's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryNode:
+    """A device that stamps hops or sends reports."""
+
+    node_id: int
+    stamp_unit_ns: int
+    stamp_width_bits: int
+    dialect: Dialect = STANDARD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryFabric:
+    """Devices, cables and marking of one fabric, as the collector needs them."""
+
+    nodes: Mapping[int, TelemetryNode]
+    neighbours: Mapping[PortKey, PortKey]
+    """Per cabled switch port the port at the other end, or HOST_END."""
+    report_udp_port: int
+    original_dscp: Mapping[int, int] = field(default_factory=dict)
+    """Per DSCP that marks packets with INT, the DSCP of the same class without it."""
+    int_udp_port: int | None = None
+    """UDP destination port that marks packets with INT, where the domain uses one."""
+
+
+def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
+    """The collector's view of a declared fabric; KeyError for a dialect that does not exist."""
+    switch_of = {switch.name: switch for switch in fabric.switches}
+    neighbours: dict[PortKey, PortKey] = {}
+    for end, far in cabling(fabric).items():
+        if end.node in switch_of:
+            other = switch_of.get(far.node)
+            neighbours[switch_of[end.node].node_id, end.port] = (
+                HOST_END if other is None else (other.node_id, far.port)
+            )
+    return TelemetryFabric(
+        nodes={switch.node_id: _node(fabric, switch) for switch in fabric.switches},
+        neighbours=neighbours,
+        report_udp_port=fabric.collector.udp_port,
+        original_dscp={
+            traffic_class.marked_dscp: traffic_class.dscp
+            for traffic_class in fabric.qos.classes
+            if traffic_class.marked_dscp is not None
+        },
+    )
+
+
+def _node(fabric: Fabric, switch: Switch) -> TelemetryNode:
+    model = fabric.model(switch.model)
+    return TelemetryNode(
+        node_id=switch.node_id,
+        stamp_unit_ns=model.stamp_unit_ns,
+        stamp_width_bits=model.stamp_width_bits,
+        dialect=DIALECTS[model.dialect],
+    )
