@@ -145,8 +145,8 @@ def _draw_stamp_points(
     for link in fabric.links:
         for end in (link.a, link.b):
             model = fabric.model(models[end.node])
-            points = model.stamp_points_at(link.speed_gbps)
-            assert points is not None, "the fabric file was checked"
+            declared = model.stamp_points_at(link.speed_gbps)
+            assert declared is not None, "the fabric file was checked"
             card = (end.node, end.port // LINE_CARD_PORTS)
             if card not in by_card:
                 by_card[card] = (rng.uniform(-1.0, 1.0), rng.uniform(-1.0, 1.0))
@@ -154,15 +154,15 @@ def _draw_stamp_points(
             shift = by_card[card]
             share, card_share = nuisance.model_residual_share, nuisance.line_card_residual_share
             result[end] = TrueStampPoint(
-                ingress_ns=points.ingress.latency_ns
+                ingress_ns=declared.ingress.latency_ns
                 + _within(
-                    share * residual[0] + card_share * shift[0] * points.ingress.uncertainty_ns,
-                    points.ingress.uncertainty_ns,
+                    share * residual[0] + card_share * shift[0] * declared.ingress.uncertainty_ns,
+                    declared.ingress.uncertainty_ns,
                 ),
-                egress_ns=points.egress.latency_ns
+                egress_ns=declared.egress.latency_ns
                 + _within(
-                    share * residual[1] + card_share * shift[1] * points.egress.uncertainty_ns,
-                    points.egress.uncertainty_ns,
+                    share * residual[1] + card_share * shift[1] * declared.egress.uncertainty_ns,
+                    declared.egress.uncertainty_ns,
                 ),
             )
     return result

@@ -12,10 +12,14 @@ Model: between adjustments i and i + 1, phc = phc_i + (free - free_i) * (1 + fre
 phc_i the reading after the step at adjustment i. free is 0 at the first adjustment of the log.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from correction.records import Exchanges
+from correction.table import Corrections, CorrectionTable, bounds_at, with_worst_bounds
 
 ADJUSTMENT_DTYPE = np.dtype(
     [
@@ -80,3 +84,82 @@ class ServoLog:
 
 EMPTY_SERVO_LOG = ServoLog.from_adjustments(np.zeros(0, dtype=ADJUSTMENT_DTYPE))
 """A clock that no servo steers."""
+
+
+def steered_rows(rows: Corrections, log: ServoLog) -> Corrections:
+    """One clock's correction rows, from free-running time onto its PHC: a row per servo piece.
+
+    rows: the clock's rows in free-running time. reference = free - offset(free); on a piece
+    phc = phc_i + (free - free_i) * (1 + frequency_i), so that the PHC's own offset is
+    phc - free + offset(free), linear in phc. A piece's bounds are the worst that the row has on
+    it, since its anchor is no longer the row's.
+    """
+    if not len(log.adjustments):
+        return rows
+    result: list[Corrections] = []
+    # A backward step makes PHC readings ambiguous: they belong to the later piece.
+    ends_local_ns = np.minimum(
+        log.adjustments["phc_local_ns"][1:],
+        np.minimum.accumulate(log.start_local_ns[:0:-1])[::-1],
+    )
+    for row in rows:
+        for piece in range(len(log.adjustments)):
+            last = piece == len(log.adjustments) - 1
+            one = _on_piece(row, log, piece, None if last else int(ends_local_ns[piece]))
+            if one is not None:
+                result.append(one)
+    return np.concatenate(result) if result else rows[:0]
+
+
+def _on_piece(
+    row: np.void, log: ServoLog, piece: int, end_local_ns: int | None
+) -> Corrections | None:
+    """The part of one row that lies on one piece, or None."""
+    rate = 1.0 + float(log.adjustments["frequency_ppb"][piece]) * 1e-9
+    start_local, start_free = int(log.start_local_ns[piece]), int(log.start_free_ns[piece])
+
+    def local_ns(free_ns: int) -> int:
+        since = free_ns - start_free
+        return start_local + since + round(since * (rate - 1.0))
+
+    valid_from = max(local_ns(int(row["valid_from_local_ns"])), start_local)
+    valid_to = local_ns(int(row["valid_to_local_ns"]))
+    if end_local_ns is not None:
+        valid_to = min(valid_to, end_local_ns)
+    if valid_from >= valid_to:
+        return None
+    anchor = (valid_from + valid_to) // 2
+    since = anchor - start_local
+    free = start_free + since - round(since * ((rate - 1.0) / rate))
+    from_row_anchor = free - int(row["anchor_local_ns"])
+    offset = int(row["offset_ns"]) + round(from_row_anchor * float(row["rate_ppb"]) * 1e-9)
+    reach = max(
+        abs(from_row_anchor - (anchor - valid_from)), abs(from_row_anchor + (valid_to - anchor))
+    )
+    one = np.array([row], dtype=row.dtype)
+    hard, conditional = bounds_at(one, np.array([reach], np.int64))
+    one["valid_from_local_ns"], one["valid_to_local_ns"] = valid_from, valid_to
+    one["anchor_local_ns"] = anchor
+    one["offset_ns"] = anchor - free + offset
+    one["rate_ppb"] = (1.0 - (1.0 - float(row["rate_ppb"]) * 1e-9) / rate) * 1e9
+    one["bound_hard_ns"], one["bound_conditional_ns"] = hard, conditional
+    return with_worst_bounds(one)
+
+
+def free_running_exchanges(exchanges: Exchanges, servos: Mapping[int, ServoLog]) -> Exchanges:
+    """The exchanges with t2 and t3 in each client's free-running time; servos by clock index."""
+    result = exchanges.copy()
+    for clock, log in servos.items():
+        mine = result["client"] == clock
+        for stamp in ("t2_local_ns", "t3_local_ns"):
+            result[stamp][mine] = log.to_free_ns(result[stamp][mine])
+    return result
+
+
+def steered_table(table: CorrectionTable, servos: Mapping[int, ServoLog]) -> CorrectionTable:
+    """The table with the rows of every steered clock on its PHC."""
+    parts = [
+        steered_rows(table.rows_of(clock), servos.get(clock, EMPTY_SERVO_LOG))
+        for clock in range(len(table.clock_names))
+    ]
+    return replace(table, rows=np.concatenate(parts))

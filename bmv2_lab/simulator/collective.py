@@ -148,4 +148,4 @@ class RingJob:
         run.end_local_ns = self._read(run.ranks[0].host)
 
     def _read(self, host: Host) -> int:
-        return self._endpoints[host.name].node.phc.read_ns(self._engine.now_ns)
+        return self._endpoints[host.name].node.stamp_ns(self._engine.now_ns)

@@ -20,11 +20,23 @@ OnFrame = Callable[[bytes, int], None]
 class HostNode:
     """Sends first in, first out at the port's rate; hands received frames to their protocol."""
 
-    __slots__ = ("_engine", "_free_ns", "_handlers", "_rate_bps", "_wire", "name", "phc", "unknown")
+    __slots__ = (
+        "_engine",
+        "_free_ns",
+        "_handlers",
+        "_rate_bps",
+        "_wire",
+        "name",
+        "phc",
+        "true_of_stamp",
+        "unknown",
+    )
 
     def __init__(self, engine: Engine, name: str, phc: SteeredClock, rate_bps: int) -> None:
         self.name = name
         self.phc = phc
+        self.true_of_stamp: dict[int, int] = {}
+        """True instant of every stamp taken, for scoring alone."""
         self.unknown = 0
         """Received frames that no protocol asked for."""
         self._engine = engine
@@ -54,10 +66,16 @@ class HostNode:
         if handler is None:
             self.unknown += 1
             return
-        handler(frame, self.phc.read_ns(stamp_true_ns))
+        handler(frame, self.stamp_ns(stamp_true_ns))
+
+    def stamp_ns(self, true_ns: int) -> int:
+        """Read the PHC at a true instant, which is remembered for scoring."""
+        local_ns = self.phc.read_ns(true_ns)
+        self.true_of_stamp[local_ns] = true_ns
+        return local_ns
 
     def _transmit(self, frame: bytes, on_sent: OnSent | None) -> None:
         assert self._wire is not None, "attach() comes first"
         if on_sent is not None:
-            on_sent(self.phc.read_ns(self._engine.now_ns))
+            on_sent(self.stamp_ns(self._engine.now_ns))
         self._wire.send(frame)

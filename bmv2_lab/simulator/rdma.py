@@ -8,6 +8,7 @@ alters a byte which it must not alter is seen at once.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -133,7 +134,7 @@ class RdmaHost:
     def post(self, transfer: Transfer) -> None:
         """The application posts the message now."""
         now_ns = self._engine.now_ns
-        transfer.post_local_ns = self.node.phc.read_ns(now_ns)
+        transfer.post_local_ns = self.node.stamp_ns(now_ns)
         if transfer.on_post is not None:
             transfer.on_post()
         self._sending[transfer.qp.local_qpn, transfer.psn_last] = transfer
@@ -151,7 +152,7 @@ class RdmaHost:
                 ack_request=True,
                 payload=payload,
             )
-            self.node.send(frame, lambda tx_ns, i=index: _sent(transfer, i, packets, tx_ns))
+            self.node.send(frame, partial(_sent, transfer, index, packets))
 
     def _flow(self, qp: QueuePair) -> RoceFlow:
         key = (qp.local_qpn, qp.remote_qpn)
@@ -200,7 +201,7 @@ class RdmaHost:
         self._engine.at(now_ns + NIC_ACK_NS, self.node.send, ack)
 
     def _received(self, transfer: Transfer) -> None:
-        transfer.received_local_ns = self.node.phc.read_ns(self._engine.now_ns)
+        transfer.received_local_ns = self.node.stamp_ns(self._engine.now_ns)
         if transfer.on_received is not None:
             transfer.on_received(transfer)
 
@@ -212,7 +213,7 @@ class RdmaHost:
             self._engine.at(self._engine.now_ns + wait_ns, self._acknowledged, transfer)
 
     def _acknowledged(self, transfer: Transfer) -> None:
-        transfer.acknowledged_local_ns = self.node.phc.read_ns(self._engine.now_ns)
+        transfer.acknowledged_local_ns = self.node.stamp_ns(self._engine.now_ns)
         transfer.done = True
         if transfer.on_done is not None:
             transfer.on_done(transfer)

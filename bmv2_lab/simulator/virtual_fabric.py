@@ -93,6 +93,12 @@ class VirtualFabric:
         self.engine.run(self.scenario.duration_ns, on_progress)
         self.truth.faults = [fault for fault, _, _, _ in self.injector.faults]
 
+    def host_nodes_of(self, tenant: str) -> list[HostNode]:
+        """The tenant's hosts, in the order of the fabric."""
+        return [
+            self.host_nodes[host.name] for host in self._fabric.hosts if host.tenant == tenant
+        ]
+
     def _make_switches(self, switches: dict[str, EmbeddedSwitch]) -> dict[str, SwitchNode]:
         return {
             switch.name: SwitchNode(

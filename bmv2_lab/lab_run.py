@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one scenario: draw, start and program the switches, simulate, write the files.
+
+The files are those of the design's contract: `fabric.yaml`, `reports.pcap`, `exchanges.jsonl` and
+`truth.json` here, `spans.otlp.jsonl` and `summary.json` by the caller that exports and scores.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bmv2_lab.draw import DrawnFabric, draw_fabric
+from bmv2_lab.scenarios import Scenario
+from bmv2_lab.simulator.virtual_fabric import VirtualFabric
+from bmv2_lab.spans import RecordedSpans, record_spans
+from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
+from bmv2_lab.switch.p4runtime import serve
+from controller.client import DeployResult, deploy
+from controller.fabric import Fabric
+from controller.fabric_dump import dump_fabric
+from controller.pipeline import Pipeline, load_pipeline
+from controller.ptp_log import write_ptp_log
+from controller.telemetry.pcap import write_pcap
+
+FABRIC_FILE = "fabric.yaml"
+REPORTS_FILE = "reports.pcap"
+EXCHANGES_FILE = "exchanges.jsonl"
+SPANS_FILE = "spans.otlp.jsonl"
+TRUTH_FILE = "truth.json"
+SUMMARY_FILE = "summary.json"
+
+Progress = Callable[[str, float], None]
+"""`progress(stage, share_done)`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LabRun:
+    """One finished run."""
+
+    scenario: Scenario
+    seed: int
+    drawn: DrawnFabric
+    lab: VirtualFabric
+    deployment: DeployResult
+    spans: RecordedSpans
+
+
+def run_lab(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
+    """Run a scenario in virtual time with switches that the controller programmed."""
+    progress("draw", 0.0)
+    drawn = draw_fabric(scenario, seed)
+    progress("deploy", 0.0)
+    pipeline = load_pipeline()
+    switches = make_switches(drawn.fabric, pipeline)
+    deployment = asyncio.run(program_switches(drawn.fabric, switches, pipeline))
+    progress("deploy", 1.0)
+    lab = VirtualFabric(scenario, seed, drawn, switches)
+    lab.run(lambda now_ns: progress("simulate", now_ns / scenario.duration_ns))
+    progress("simulate", 1.0)
+    return LabRun(
+        scenario=scenario,
+        seed=seed,
+        drawn=drawn,
+        lab=lab,
+        deployment=deployment,
+        spans=record_spans(lab, seed),
+    )
+
+
+def make_switches(fabric: Fabric, pipeline: Pipeline) -> dict[str, EmbeddedSwitch]:
+    """One embedded switch per switch of the fabric; the program is translated once."""
+    program = SwitchProgram.from_json(pipeline.bmv2_json)
+    return {
+        switch.name: EmbeddedSwitch(
+            program,
+            device_id=switch.device_id,
+            stamp_unit_ns=fabric.model(switch.model).stamp_unit_ns,
+            cpu_port=switch.cpu_port,
+        )
+        for switch in fabric.switches
+    }
+
+
+async def program_switches(
+    fabric: Fabric, switches: dict[str, EmbeddedSwitch], pipeline: Pipeline
+) -> DeployResult:
+    """Serve P4Runtime for every switch, let the controller program all, and stop serving."""
+    server = await serve(list(switches.values()))
+    try:
+        addresses = {
+            name: f"127.0.0.1:{port}" for name, port in zip(switches, server.ports, strict=True)
+        }
+        return await deploy(fabric, addresses, pipeline)
+    finally:
+        await server.stop()
+
+
+def write_lab_files(run: LabRun, out: Path) -> None:
+    """Write what a real fabric would leave, and the truth beside it."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / FABRIC_FILE).write_text(dump_fabric(run.drawn.fabric), encoding="utf-8")
+    write_pcap(out / REPORTS_FILE, run.lab.result.reports)
+    write_ptp_log(out / EXCHANGES_FILE, run.lab.result.ptp_lines)
+    run.lab.truth.write(out / TRUTH_FILE)
