@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finished paths collected row by row and handed over as the arrays of `correction.records`.
+
+Rows hold raw stamps; conversion to local nanoseconds is done per device over whole columns.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from controller.telemetry.dialect import StampTimeline
+from controller.telemetry.metadata import HopMetadata
+from controller.telemetry.packet import ReportedPacket
+from controller.telemetry.topology import TelemetryFabric
+from correction.records import HOP_DTYPE, PACKET_DTYPE, UNKNOWN_U32, Hops, Packets
+
+UNKNOWN_PORT = 0xFFFF
+"""`ingress_port` or `egress_port` that the node did not report."""
+UNKNOWN_QUEUE_ID = 0xFF
+"""`queue_id` that the node did not report."""
+
+
+class HopRow(NamedTuple):
+    """A row of HOP_DTYPE with raw stamps (0: none), in the order of that dtype."""
+
+    node_id: int
+    ingress_port: int
+    egress_port: int
+    queue_id: int
+    queue_depth: int
+    ingress_tstamp: int
+    egress_tstamp: int
+    egress_bytes: int
+    ingress_bytes: int
+
+
+def hop_row(node_id: int, hop: HopMetadata, *, ingress_bytes: int, egress_bytes: int) -> HopRow:
+    """The row of what a node said about a packet; frame lengths are those on its two links."""
+    return HopRow(
+        node_id,
+        UNKNOWN_PORT if hop.ingress_port is None else hop.ingress_port,
+        UNKNOWN_PORT if hop.egress_port is None else hop.egress_port,
+        UNKNOWN_QUEUE_ID if hop.queue_id is None else hop.queue_id,
+        UNKNOWN_U32 if hop.queue_depth is None else hop.queue_depth,
+        hop.ingress_tstamp or 0,
+        hop.egress_tstamp or 0,
+        egress_bytes,
+        ingress_bytes,
+    )
+
+
+class PathRecords:
+    """Rows of finished packets; every node must be one of the fabric's."""
+
+    def __init__(self, fabric: TelemetryFabric) -> None:
+        self._timelines = {
+            node.node_id: StampTimeline(
+                unit_ns=node.stamp_unit_ns, width_bits=node.stamp_width_bits
+            )
+            for node in fabric.nodes.values()
+        }
+        self._packet_rows: list[tuple[int, ...]] = []
+        self._hop_rows: list[HopRow] = []
+        self.impossible_tstamps: Counter[str] = Counter()
+        """Stamps that do not fit the device's width, by field; counted when taken."""
+
+    def append(
+        self,
+        packet: ReportedPacket,
+        hops: Sequence[HopRow],
+        *,
+        complete: bool,
+        captured_collector_ns: int,
+    ) -> None:
+        """One finished packet with its hops, source first."""
+        traffic, src_ip, dst_ip, _protocol, *ports_and_key = packet.key
+        src_port, dst_port, *transport_key = ports_and_key
+        row = (
+            *(len(self._hop_rows), len(hops), complete, traffic, src_ip, dst_ip),
+            *(src_port, dst_port, packet.dscp, packet.wire_bytes),
+            *transport_key,  # in the order of PACKET_DTYPE
+            captured_collector_ns,
+        )
+        self._packet_rows.append(row)
+        self._hop_rows.extend(hops)
+
+    def take(self) -> tuple[Packets, Hops]:
+        """All rows since the last call, as arrays; a stamp that is not valid is NO_TSTAMP_NS."""
+        packets = np.zeros(len(self._packet_rows), dtype=PACKET_DTYPE)
+        hops = np.zeros(len(self._hop_rows), dtype=HOP_DTYPE)
+        # column by column: ten times faster than assigning a list of tuples
+        for name, column in zip(
+            PACKET_DTYPE.names or (), _columns(self._packet_rows), strict=False
+        ):
+            packets[name] = column
+        raw_stamps = {name: np.zeros(0, np.uint64) for name in ("ingress_tstamp", "egress_tstamp")}
+        for name, column in zip(HopRow._fields, _columns(self._hop_rows), strict=False):
+            if name in raw_stamps:
+                raw_stamps[name] = np.array(column, dtype=np.uint64)
+            else:
+                hops[name] = column
+        captured = np.repeat(packets["capture_collector_ns"], packets["hop_count"])
+        for node_id in np.unique(hops["node_id"]).tolist():
+            rows = np.flatnonzero(hops["node_id"] == node_id)
+            for name, stamps in raw_stamps.items():
+                local_ns, impossible = self._timelines[node_id].to_local_ns(
+                    stamps[rows], captured[rows]
+                )
+                hops[f"{name}_local_ns"][rows] = local_ns
+                if impossible.any():
+                    self.impossible_tstamps[name] += int(impossible.sum())
+        self._packet_rows.clear()
+        self._hop_rows.clear()
+        return packets, hops
+
+
+def _columns(rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The columns of equally long rows; none where there are no rows."""
+    return list(zip(*rows, strict=True))

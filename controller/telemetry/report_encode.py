@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoders of INT-MD stacks and telemetry reports, the inverse of `packet` and `report`.
+
+For tests, generated loads and senders that are not P4 switches; nothing here is a fast path.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.telemetry.codec import decode, encode
+from controller.telemetry.datagram import IP_PROTOCOL_UDP, ipv4_with_checksum
+from controller.telemetry.layout import (
+    IPV4,
+    UDP,
+    IntMd,
+    IntShim,
+    ReportGroup,
+    ReportIndividual,
+    ReportMain,
+)
+from controller.telemetry.metadata import (
+    HopMetadata,
+    bitmap_words,
+    encode_report_metadata,
+    encode_stack_entry,
+)
+from controller.telemetry.packet import INT_VERSION, NPT_DSCP, SHIM_TYPE_MD
+from controller.telemetry.report import (
+    IN_TYPE_IPV4,
+    REP_TYPE_INNER_ONLY,
+    REP_TYPE_INT,
+    REPORT_LENGTH_TO_END,
+)
+
+REPORT_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSpec:
+    """An INT-MD header and stack to encode; hops oldest (source) first."""
+
+    hops: tuple[HopMetadata, ...]
+    instruction_bitmap: int
+    remaining_hop_count: int = 8
+    npt: int = NPT_DSCP
+    npt_value: int = 0
+    """Shim bytes 2 and 3: original DSCP << 2, original port or original protocol."""
+    domain_specific_id: int = 0
+    ds_instruction: int = 0
+    ds_words: int = 0
+    """Domain specific words of each hop; `HopMetadata.domain_specific` holds them."""
+    source_only: bytes = b""
+    """Source-only metadata, below the source's own entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSpec:
+    """An individual report to encode; `metadata` None makes it Inner Only (RepType 0)."""
+
+    inner: bytes
+    inner_type: int = IN_TYPE_IPV4
+    metadata_bits: int = 0
+    metadata: HopMetadata | None = None
+    domain_specific_id: int = 0
+    dropped: bool = False
+    congested_queue: bool = False
+    tracked_flow: bool = True
+    intermediate_report: bool = False
+
+
+def encode_stack(spec: StackSpec) -> bytes:
+    """Shim, INT-MD header and stack."""
+    hop_words = bitmap_words(spec.instruction_bitmap) + spec.ds_words
+    entries = [encode_stack_entry(spec.instruction_bitmap, hop) for hop in reversed(spec.hops)]
+    stack = b"".join(entries) + spec.source_only
+    assert len(stack) == len(spec.hops) * hop_words * 4 + len(spec.source_only)
+    shim = IntShim(
+        shim_type=SHIM_TYPE_MD,
+        npt=spec.npt,
+        reserved1=0,
+        length_words=3 + len(stack) // 4,
+        reserved2=spec.npt_value >> 8,
+        dscp=spec.npt_value >> 2 & 0x3F,
+        reserved3=spec.npt_value & 0x3,
+    )
+    md = IntMd(
+        version=INT_VERSION,
+        discard=0,
+        max_hop_count_exceeded=0,
+        mtu_exceeded=0,
+        reserved=0,
+        hop_metadata_len_words=hop_words,
+        remaining_hop_count=spec.remaining_hop_count,
+        instruction_bitmap=spec.instruction_bitmap,
+        domain_specific_id=spec.domain_specific_id,
+        ds_instruction=spec.ds_instruction,
+        ds_flags=0,
+    )
+    return encode(shim) + encode(md) + stack
+
+
+def insert_stack(packet: bytes, spec: StackSpec, *, marked_dscp: int) -> bytes:
+    """An IPv4/UDP packet (from its IP header on) with INT inserted and marked by DSCP."""
+    ipv4 = decode(IPV4, packet, 0)
+    assert ipv4.protocol == IP_PROTOCOL_UDP
+    assert ipv4.ihl == 5
+    udp = decode(UDP, packet, IPV4.byte_count)
+    stack = encode_stack(spec)
+    grown = ipv4._replace(dscp=marked_dscp, total_length=ipv4.total_length + len(stack))
+    return (
+        encode(ipv4_with_checksum(grown))
+        + encode(udp._replace(length=udp.length + len(stack), checksum=0))
+        + stack
+        + packet[IPV4.byte_count + UDP.byte_count :]
+    )
+
+
+def encode_reports(
+    *, node_id: int, hw_id: int, sequence_number: int, reports: Sequence[ReportSpec]
+) -> bytes:
+    """The UDP payload: group header and individual reports.
+
+    ReportLength counts whole words, rounded down, so only the last report may have an inner
+    packet that is not a whole number of words.
+    """
+    group = ReportGroup(
+        version=REPORT_VERSION, hw_id=hw_id, sequence_number=sequence_number, node_id=node_id
+    )
+    return encode(group) + b"".join(_encode_report(spec) for spec in reports)
+
+
+def _encode_report(spec: ReportSpec) -> bytes:
+    metadata = b""
+    main = b""
+    if spec.metadata is not None:
+        metadata = encode_report_metadata(spec.metadata_bits, spec.metadata)
+        main = encode(
+            ReportMain(
+                report_metadata_bits=spec.metadata_bits,
+                domain_specific_id=spec.domain_specific_id,
+                ds_metadata_bits=0,
+                ds_metadata_status=0,
+            )
+        )
+    body = main + metadata + spec.inner
+    header = ReportIndividual(
+        report_type=REP_TYPE_INNER_ONLY if spec.metadata is None else REP_TYPE_INT,
+        inner_type=spec.inner_type,
+        report_length_words=min(len(body) // 4, REPORT_LENGTH_TO_END),
+        metadata_length_words=len(metadata) // 4,
+        dropped=spec.dropped,
+        congested_queue=spec.congested_queue,
+        tracked_flow=spec.tracked_flow,
+        intermediate_report=spec.intermediate_report,
+        reserved=0,
+    )
+    return encode(header) + body
