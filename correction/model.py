@@ -30,6 +30,9 @@ class StampPoint:
     uncertainty_ns: int
     at_frame_end: bool = False
     """The reference point is the frame's last bit, so the stamp includes serialisation."""
+    group: str = ""
+    """Ports with the same group share one true constant (device model, port speed and direction),
+    so it cancels between two ports of a group. Empty: independent of every other port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class Clock:
     """Quantum of its stamps."""
     stamp_jitter_ns: int
     """Declared one-sided noise after the egress stamp (MAC FIFO, pipeline), typical size."""
+    stamp_bits: int = 64
+    """Width of its stamps; narrower ones wrap and are unwrapped by capture time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One equation per link and window: y = half the difference of both directions at one instant.
+
+y = (theta_b - theta_a) + a_ab, relative to the coarse readings of `instants`, so small numbers.
+Only equal queues and length classes of both directions are differenced.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from correction.envelope import Fit
+from correction.instants import Instants
+from correction.model import FabricModel
+from correction.timebase import Bools, Float64s
+
+MEASUREMENT_SD_NS_MIN = 0.4
+"""No window measures a link better than this: rounding of stamps and shape of the jitter."""
+CLASS_SIGMAS = 6.0
+CLASS_SLACK_NS = 3.0
+"""Length classes that differ by more than CLASS_SIGMAS and this contradict the serialisation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equations:
+    """Arrays [window, link]; entries count only where `known`."""
+
+    known: Bools
+    y_ns: Float64s
+    """(x_ab - x_ba)/2 minus the coarse difference b - a."""
+    sd_ns: Float64s
+    """Measurement noise of y: jitter and quantisation, no cable."""
+    half_round_trip_ns: Float64s
+    """(x_ab + x_ba)/2: mean of both directions' delays."""
+    log_rate: Float64s
+    """ln(rate of b / rate of a)."""
+    log_rate_sd: Float64s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassFinding:
+    """Two length classes of one directed link disagree after serialisation is removed."""
+
+    window: int
+    link: int
+    reverse: bool
+    difference_ns: float
+    sd_ns: float
+
+
+def edges_at_instant(fit: Fit, instants: Instants, model: FabricModel) -> tuple[Float64s, Float64s]:
+    """Each envelope's edge and its sd, moved to its window's instant."""
+    rows = fit.envelopes
+    a_of = np.array([link.a for link in model.links], np.int64)
+    ahead_ns = instants.rest_ns[rows.window, a_of[rows.link]] - rows.at_a_rest_ns
+    sign = np.where(rows.reverse, -1.0, 1.0)
+    edge = rows.edge_ns + sign * fit.slopes.slope[rows.pair] * ahead_ns
+    with np.errstate(invalid="ignore"):
+        moved_sd = np.where(ahead_ns == 0.0, 0.0, fit.slopes.sd[rows.pair] * ahead_ns)
+    return edge, np.hypot(rows.sd_ns, moved_sd)
+
+
+def link_equations(
+    fit: Fit, instants: Instants, model: FabricModel, usable: Bools
+) -> tuple[Equations, tuple[ClassFinding, ...]]:
+    """Combine matching envelopes of both directions by inverse variance."""
+    shape = usable.shape
+    rows = fit.envelopes
+    edge, sd = edges_at_instant(fit, instants, model)
+    key = np.stack([rows.window, rows.link, rows.queue_id, rows.length_class])
+    _, match = np.unique(key, axis=1, return_inverse=True)
+    match = match.ravel()
+    count = int(match.max(initial=-1)) + 1
+    value, var = np.full((2, count), np.nan), np.full((2, count), np.nan)
+    direction = rows.reverse.astype(np.int64)
+    value[direction, match], var[direction, match] = edge, sd**2
+    window, link = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    window[match], link[match] = rows.window, rows.link
+    both = np.isfinite(value).all(axis=0) & np.isfinite(var).all(axis=0)
+    weight = np.where(both, 4.0 / np.maximum(var.sum(axis=0), 4 * MEASUREMENT_SD_NS_MIN**2), 0.0)
+    value = np.where(both, value, 0.0)
+
+    total = np.zeros(shape)
+    y, half = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, (window, link), weight)
+    np.add.at(y, (window, link), weight * 0.5 * (value[0] - value[1]))
+    np.add.at(half, (window, link), weight * 0.5 * (value[0] + value[1]))
+    known = (total > 0.0) & usable
+    safe = np.where(total > 0.0, total, 1.0)
+    ends = np.array([(one.a, one.b) for one in model.links], np.int64).reshape(-1, 2)
+    coarse = instants.rest_ns[:, ends[:, 1]] - instants.rest_ns[:, ends[:, 0]]
+    known &= np.isfinite(coarse)
+
+    slope, slope_sd = np.zeros(shape), np.full(shape, np.inf)
+    slope[fit.slopes.window, fit.slopes.link] = fit.slopes.slope
+    slope_sd[fit.slopes.window, fit.slopes.link] = fit.slopes.sd
+    equations = Equations(
+        known=known,
+        y_ns=np.where(known, y / safe - np.where(known, coarse, 0.0), 0.0),
+        sd_ns=np.maximum(np.sqrt(1.0 / safe), MEASUREMENT_SD_NS_MIN),
+        half_round_trip_ns=np.where(known, half / safe, np.nan),
+        log_rate=np.log1p(slope),
+        log_rate_sd=slope_sd,
+    )
+    return equations, _class_findings(fit, edge, sd)
+
+
+def _class_findings(fit: Fit, edge: Float64s, sd: Float64s) -> tuple[ClassFinding, ...]:
+    """Neighbouring length classes of one (window, link, direction, queue) that contradict."""
+    rows = fit.envelopes
+    same = (
+        (rows.window[1:] == rows.window[:-1])
+        & (rows.link[1:] == rows.link[:-1])
+        & (rows.reverse[1:] == rows.reverse[:-1])
+        & (rows.queue_id[1:] == rows.queue_id[:-1])
+    )
+    difference, noise = edge[1:] - edge[:-1], np.hypot(sd[1:], sd[:-1])
+    wrong = same & (np.abs(difference) > CLASS_SIGMAS * noise + CLASS_SLACK_NS)
+    return tuple(
+        ClassFinding(
+            window=int(rows.window[i]),
+            link=int(rows.link[i]),
+            reverse=bool(rows.reverse[i]),
+            difference_ns=float(difference[i]),
+            sd_ns=float(noise[i]),
+        )
+        for i in np.flatnonzero(wrong)
+    )

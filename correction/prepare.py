@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples made comparable: windows, anchors, unwrapped stamps, serialisation and latencies removed.
+
+After this step a value x is propagation + clock difference + one-sided noise, whatever the frame's
+length, and small enough for a float.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correction.links import JoinCounters, Reject
+from correction.model import FabricModel, Link
+from correction.records import LinkSamples
+from correction.timebase import Anchors, Bools, Float64s, Int64s, has_stamp, unwrap
+
+LENGTH_CLASS_BYTES = (256, 1500)
+"""Upper ends of the length classes; the last class is open."""
+JUMP_NS = 250_000_000
+"""Further than this from its clock's median against capture time, a stamp is not of that time:
+reports take micro- to milliseconds."""
+WRAP_32_NS = 2**32
+WRAP_SLACK_NS = 50_000_000
+"""How near to a multiple of 2^32 ns a jump must be to be called one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Samples of all windows, one row each, on clocks a and b of their link."""
+
+    window: NDArray[np.int64]
+    link: NDArray[np.int64]
+    reverse: Bools
+    queue_id: NDArray[np.int64]
+    length_class: NDArray[np.int64]
+    a_rest_ns: Float64s
+    """Stamp on clock a minus that clock's anchor."""
+    x_ns: Float64s
+    """(receiver's stamp - sender's stamp) - anchors - serialisation - declared latencies."""
+    capture_collector_ns: Int64s
+    anchors: Anchors
+
+    def __len__(self) -> int:
+        return len(self.x_ns)
+
+
+def declared_delay_ns(link: Link, *, reverse: bool, frame_bytes: Float64s) -> Float64s:
+    """What calibration says lies between the two stamps besides propagation (8 bits a byte).
+
+    A stamp at the frame's end moves the egress point later, the ingress stamp too: serialisation
+    enters x where only the receiving end stamps there.
+    """
+    egress = link.b_egress if reverse else link.a_egress
+    ingress = link.a_ingress if reverse else link.b_ingress
+    ends = int(ingress.at_frame_end) - int(egress.at_frame_end)
+    delay: Float64s = (
+        egress.latency_ns + ingress.latency_ns + ends * 8e9 / link.rate_bps * frame_bytes
+    )
+    return delay
+
+
+def prepare(
+    samples: LinkSamples, model: FabricModel, windows: Int64s, counters: JoinCounters
+) -> Prepared:
+    """Assign windows, drop impossible stamps with their reasons, remove what is declared."""
+    window = _window_of(samples["capture_collector_ns"], windows)
+    inside = window >= 0
+    counters.reject(Reject.OUTSIDE_WINDOWS, np.count_nonzero(~inside))
+    stamped = has_stamp(samples["egress_local_ns"]) & has_stamp(samples["ingress_local_ns"])
+    counters.reject(Reject.NO_STAMP, np.count_nonzero(inside & ~stamped))
+    samples, window = samples[inside & stamped], window[inside & stamped]
+
+    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    link = samples["link"].astype(np.int64)
+    reverse = samples["reverse"]
+    a_stamp = np.where(reverse, samples["ingress_local_ns"], samples["egress_local_ns"])
+    b_stamp = np.where(reverse, samples["egress_local_ns"], samples["ingress_local_ns"])
+    capture = samples["capture_collector_ns"]
+    clock = ends[link].T.ravel()
+    local = np.concatenate([a_stamp, b_stamp])
+    local, bad = _unwrapped(
+        clock, local, np.tile(capture, 2), np.tile(window, 2), model=model, counters=counters
+    )
+    keep = ~(bad[: len(link)] | bad[len(link) :])
+    a_stamp, b_stamp = local[: len(link)][keep], local[len(link) :][keep]
+    link, reverse, window, capture = link[keep], reverse[keep], window[keep], capture[keep]
+    samples = samples[keep]
+
+    anchor = np.zeros(len(model.clocks), np.int64)
+    kept = np.concatenate([a_stamp, b_stamp])
+    kept_clock = ends[link].T.ravel()
+    order = np.argsort(kept_clock, kind="stable")
+    present, first = np.unique(kept_clock[order], return_index=True)
+    anchor[present] = kept[order][first]
+    anchors = Anchors(anchor_local_ns=anchor)
+    a_rest = anchors.rest_ns(ends[link, 0], a_stamp)
+    x = anchors.rest_ns(ends[link, 1], b_stamp) - a_rest
+    x[reverse] *= -1.0
+    frame_bytes = samples["frame_bytes"].astype(np.float64)
+    for number, one in enumerate(model.links):
+        for backwards in (False, True):
+            mine = (link == number) & (reverse == backwards)
+            x[mine] -= declared_delay_ns(one, reverse=backwards, frame_bytes=frame_bytes[mine])
+    return Prepared(
+        window=window,
+        link=link,
+        reverse=reverse,
+        queue_id=samples["queue_id"].astype(np.int64),
+        length_class=np.searchsorted(LENGTH_CLASS_BYTES, samples["frame_bytes"]),
+        a_rest_ns=a_rest,
+        x_ns=x,
+        capture_collector_ns=capture,
+        anchors=anchors,
+    )
+
+
+def _window_of(capture_collector_ns: Int64s, windows: Int64s) -> NDArray[np.int64]:
+    """Index of the window [start, end) that holds each capture time, else -1."""
+    if not len(windows):
+        return np.full(len(capture_collector_ns), -1, np.int64)
+    order = np.argsort(windows[:, 0], kind="stable")
+    slot = np.searchsorted(windows[order, 0], capture_collector_ns, side="right") - 1
+    window = order[np.maximum(slot, 0)]
+    inside = (slot >= 0) & (capture_collector_ns < windows[window, 1])
+    return np.where(inside, window, -1).astype(np.int64)
+
+
+def _unwrapped(
+    clock: Int64s,
+    local_ns: Int64s,
+    capture_collector_ns: Int64s,
+    window: NDArray[np.int64],
+    *,
+    model: FabricModel,
+    counters: JoinCounters,
+) -> tuple[Int64s, Bools]:
+    """Stamps unwrapped by capture time, and which do not belong to their time.
+
+    Judged per clock and window against the median of capture - stamp, so that a clock that was
+    set between windows is no fault, and a majority is right inside one.
+    """
+    result = local_ns.copy()
+    bad = np.zeros(len(local_ns), np.bool_)
+    key = clock * (int(window.max(initial=0)) + 1) + window
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order]) != 0) + 1
+    for rows in np.split(order, starts) if len(key) else []:
+        bits = model.clocks[int(clock[rows[0]])].stamp_bits
+        lag = local_ns[rows] - capture_collector_ns[rows]
+        middle = np.partition(lag, len(lag) // 2)[len(lag) // 2]
+        near = capture_collector_ns[rows] + middle
+        if bits < 64:
+            result[rows] = unwrap(local_ns[rows], near, bits=bits)
+        jump = result[rows] - near
+        far = np.abs(jump) > JUMP_NS
+        bad[rows] = far
+        if far.any():
+            rest = (jump[far] + WRAP_32_NS // 2) % WRAP_32_NS - WRAP_32_NS // 2
+            wraps = np.count_nonzero(np.abs(rest) < WRAP_SLACK_NS)
+            counters.reject(Reject.CLOCK_JUMP_2_32, wraps)
+            counters.reject(Reject.CLOCK_JUMP, np.count_nonzero(far) - wraps)
+    return result, bad
