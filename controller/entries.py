@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Self, TypeAlias
 
+from controller.addresses import format_ip, format_mac
+
 
 @unique
 class Kind(IntEnum):
@@ -31,9 +33,6 @@ class Exact:
 
     value: int
 
-    def __str__(self) -> str:
-        return f"{self.value:#x}"
-
 
 @dataclass(frozen=True, slots=True)
 class Lpm:
@@ -42,9 +41,6 @@ class Lpm:
     value: int
     prefix_len: int
 
-    def __str__(self) -> str:
-        return f"{self.value:#x}/{self.prefix_len}"
-
 
 @dataclass(frozen=True, slots=True)
 class Ternary:
@@ -52,9 +48,6 @@ class Ternary:
 
     value: int
     mask: int
-
-    def __str__(self) -> str:
-        return f"{self.value:#x}&{self.mask:#x}"
 
 
 MatchValue: TypeAlias = Exact | Lpm | Ternary
@@ -74,7 +67,8 @@ class ActionCall:
         return cls(name, tuple(sorted(params.items())))
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{name}={value:#x}' for name, value in self.params)})"
+        params = ", ".join(f"{name}={show_value(name, value)}" for name, value in self.params)
+        return f"{self.name}({params})"
 
 
 NO_ACTION = ActionCall("NoAction")
@@ -194,7 +188,9 @@ class TableEntry:
     @property
     def where(self) -> str:
         """The entry's place, for messages."""
-        match = ", ".join(f"{name}={value}" for name, value in self.match) or "any"
+        match = (
+            ", ".join(f"{name}={show_match(name, value)}" for name, value in self.match) or "any"
+        )
         return f"{self.table} [{match}]" + (f" priority {self.priority}" if self.priority else "")
 
     def __str__(self) -> str:
@@ -256,6 +252,42 @@ class CloneSession:
 
 Entry: TypeAlias = Member | Group | TableEntry | DefaultEntry | CloneSession
 EntryKey: TypeAlias = tuple[Kind, str, object]
+
+
+def show_value(name: str, value: int) -> str:
+    """A value as people write it; the name says whether it is an address or a bit map.
+
+    >>> show_value("dst_addr", 0x0A000101), show_value("report_metadata_bits", 0x7C00)
+    ('10.0.1.1', '0x7c00')
+    """
+    if name.endswith("_mac"):
+        return format_mac(value)
+    if name.endswith(("_addr", "_ip")):
+        return format_ip(value)
+    if name.endswith(("_bitmap", "_bits", "ether_type")):
+        return f"{value:#x}"
+    return str(value)
+
+
+def show_match(name: str, value: MatchValue) -> str:
+    """A match value as people write it; a mask is shown where it leaves bits out.
+
+    >>> show_match("dst_addr", Lpm(0x0A000100, 24)), show_match("roce_psn", Ternary(0, 7))
+    ('10.0.1.0/24', '0 & 0x7')
+    """
+    match value:
+        case Exact(number):
+            return show_value(name, number)
+        case Lpm(number, prefix_len):
+            return f"{show_value(name, number)}/{prefix_len}"
+        case Ternary(number, mask):
+            text = show_value(name, number)
+            whole = mask in _WHOLE_FIELD_MASKS and number != 0
+            return text if whole else f"{text} & {mask:#x}"
+
+
+_WHOLE_FIELD_MASKS = frozenset((1 << bits) - 1 for bits in (4, 6, 8, 16, 32))
+"""Masks that select a field of a usual width as a whole, and need no mention."""
 
 
 def canonical_match(match: Mapping[str, MatchValue | int]) -> MatchFields:

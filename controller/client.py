@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the switches of a fabric hold what its description says, and prove it by reading back.
+
+`deploy` applies, `compare` only looks: it gives the plan (what apply would do) and the status
+(what has drifted). Switches are served side by side; one that fails does not stop the others, and
+every failure is in the result. Applying twice changes nothing.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from controller.desired import desired_state
+from controller.entries import Entry
+from controller.fabric import Fabric, Switch
+from controller.reconcile import Operation, Update, batches, reconcile
+from controller.session import CONNECT_DEADLINE_S, Pipeline, SwitchError, open_session
+
+WRITE_SIZE_MAX = 500
+"""Updates per write request: some 50 kB, and well below the 10 s that the library allows."""
+PARALLEL_SWITCH_COUNT_MAX = 64
+"""Switches served at the same time."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchResult:
+    """What was done to one switch, and what it holds now."""
+
+    name: str
+    pipeline_pushed: bool
+    inserted: int
+    modified: int
+    deleted: int
+    entries_desired: int
+    entries_read_back: int
+    drift: tuple[Update, ...]
+    """What would still have to be written: empty unless the switch does not hold what it took."""
+
+    @property
+    def entries_written(self) -> int:
+        """Updates that were sent and accepted."""
+        return self.inserted + self.modified + self.deleted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployResult:
+    """Outcome of a deployment, in the order of the fabric's switches."""
+
+    switches: tuple[SwitchResult, ...]
+    errors: tuple[SwitchError, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Every switch holds exactly the desired entries."""
+        return not self.errors and not any(switch.drift for switch in self.switches)
+
+    @property
+    def entries_written(self) -> int:
+        """Updates of all switches."""
+        return sum(switch.entries_written for switch in self.switches)
+
+    @property
+    def entries_read_back(self) -> int:
+        """Entries that all switches hold."""
+        return sum(switch.entries_read_back for switch in self.switches)
+
+    @property
+    def pipelines_pushed(self) -> int:
+        """Switches that got a new pipeline."""
+        return sum(switch.pipeline_pushed for switch in self.switches)
+
+    @property
+    def drift_count(self) -> int:
+        """Updates that are still missing after the deployment."""
+        return sum(len(switch.drift) for switch in self.switches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchDifference:
+    """What separates one switch from its desired state."""
+
+    name: str
+    pipeline_differs: bool
+    entries_desired: int
+    updates: tuple[Update, ...]
+
+    @property
+    def in_sync(self) -> bool:
+        """Nothing would be written."""
+        return not self.pipeline_differs and not self.updates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricDifference:
+    """What separates a fabric from its desired state, in the order of its switches."""
+
+    switches: tuple[SwitchDifference, ...]
+    errors: tuple[SwitchError, ...]
+
+    @property
+    def in_sync(self) -> bool:
+        """Every switch was reached and holds exactly the desired entries."""
+        return not self.errors and all(switch.in_sync for switch in self.switches)
+
+
+async def deploy(
+    fabric: Fabric,
+    addresses: Mapping[str, str] | None = None,
+    pipeline: Pipeline | None = None,
+) -> DeployResult:
+    """Program all switches of the fabric and read everything back.
+
+    addresses: P4Runtime `HOST:PORT` by switch name, in place of those of the file.
+    pipeline: in place of the one that comes with the product.
+    """
+    program = pipeline or Pipeline.packaged()
+    desired = desired_state(fabric)
+    results, errors = await _side_by_side(
+        fabric,
+        addresses or {},
+        lambda switch, address: _deploy_switch(switch, address, desired[switch.name], program),
+    )
+    return DeployResult(switches=tuple(results), errors=tuple(errors))
+
+
+async def compare(
+    fabric: Fabric,
+    addresses: Mapping[str, str] | None = None,
+    pipeline: Pipeline | None = None,
+) -> FabricDifference:
+    """Read all switches and compare; writes nothing and takes no switch from its controller."""
+    program = pipeline or Pipeline.packaged()
+    desired = desired_state(fabric)
+    results, errors = await _side_by_side(
+        fabric,
+        addresses or {},
+        lambda switch, address: _compare_switch(switch, address, desired[switch.name], program),
+    )
+    return FabricDifference(switches=tuple(results), errors=tuple(errors))
+
+
+async def _side_by_side(
+    fabric: Fabric,
+    addresses: Mapping[str, str],
+    work: Callable[[Switch, str], Awaitable[_T]],
+) -> tuple[list[_T], list[SwitchError]]:
+    """The answers of the switches that could be served, and the errors of the others."""
+    slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
+
+    async def one(switch: Switch) -> _T | SwitchError:
+        address = addresses.get(switch.name, switch.p4runtime)
+        if address is None:
+            return SwitchError(
+                switch=switch.name, message="no P4Runtime address; set p4runtime in the file"
+            )
+        async with slots:
+            try:
+                return await work(switch, address)
+            except SwitchError as error:
+                return error
+
+    answers = await asyncio.gather(*(one(switch) for switch in fabric.switches))
+    return (
+        [answer for answer in answers if not isinstance(answer, SwitchError)],
+        [answer for answer in answers if isinstance(answer, SwitchError)],
+    )
+
+
+async def _deploy_switch(
+    switch: Switch, address: str, desired: tuple[Entry, ...], pipeline: Pipeline
+) -> SwitchResult:
+    async with open_session(
+        name=switch.name, address=address, device_id=switch.device_id, pipeline=pipeline
+    ) as session:
+        try:
+            async with asyncio.timeout(CONNECT_DEADLINE_S):
+                await session.become_primary()
+        except TimeoutError as error:
+            raise SwitchError(
+                switch=switch.name,
+                message=f"{address} did not answer within {CONNECT_DEADLINE_S:g} s",
+            ) from error
+        push = await session.pipeline_cookie() != pipeline.cookie
+        if push:
+            await session.push_pipeline()
+        actual = await session.read_entries()
+        updates = reconcile(desired, actual)
+        for batch in batches(updates, size_max=WRITE_SIZE_MAX):
+            await session.write(batch)
+        if updates:
+            actual = await session.read_entries()
+    done = Counter(update.operation for update in updates)
+    return SwitchResult(
+        name=switch.name,
+        pipeline_pushed=push,
+        inserted=done[Operation.INSERT],
+        modified=done[Operation.MODIFY],
+        deleted=done[Operation.DELETE],
+        entries_desired=len(desired),
+        entries_read_back=len(actual),
+        drift=tuple(reconcile(desired, actual)),
+    )
+
+
+async def _compare_switch(
+    switch: Switch, address: str, desired: tuple[Entry, ...], pipeline: Pipeline
+) -> SwitchDifference:
+    async with open_session(
+        name=switch.name, address=address, device_id=switch.device_id, pipeline=pipeline
+    ) as session:
+        differs = await session.pipeline_cookie() != pipeline.cookie
+        # Entries of another program cannot be compared, and a push removes them all.
+        actual = [] if differs else await session.read_entries()
+    return SwitchDifference(
+        name=switch.name,
+        pipeline_differs=differs,
+        entries_desired=len(desired),
+        updates=tuple(reconcile(desired, actual)),
+    )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans, states and outcomes of a deployment, for people and as JSON values.
+
+Pure. JSON keys are those of the dataclasses; entries and updates appear as the lines that people
+read, since they are for reading and comparing, not for sending.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from controller.client import DeployResult, FabricDifference, SwitchDifference
+from controller.reconcile import Operation, Update
+
+JsonValue: TypeAlias = "bool | int | str | list[JsonValue] | dict[str, JsonValue]"
+
+
+def format_plan(difference: FabricDifference) -> str:
+    """What `apply` would do, as a diff: `+` insert, `~` modify, `-` delete."""
+    lines: list[str] = []
+    for switch in difference.switches:
+        if switch.in_sync:
+            continue
+        lines.append(f"{switch.name}:")
+        if switch.pipeline_differs:
+            lines.append("  ! push the pipeline, which empties the switch")
+        lines += [f"  {update}" for update in switch.updates]
+    lines += [f"error: {error}" for error in difference.errors]
+    counts = _counts(update for switch in difference.switches for update in switch.updates)
+    changed = sum(not switch.in_sync for switch in difference.switches)
+    lines.append(
+        f"{counts[Operation.INSERT]} to insert, {counts[Operation.MODIFY]} to modify, "
+        f"{counts[Operation.DELETE]} to delete on {changed} of {len(difference.switches)} switches"
+    )
+    return "\n".join(lines)
+
+
+def format_status(difference: FabricDifference) -> str:
+    """One line per switch: in sync, or how far from it."""
+    lines = [f"{switch.name}: {_state(switch)}" for switch in difference.switches]
+    lines += [f"{error.switch}: {error.message}" for error in difference.errors]
+    return "\n".join(lines)
+
+
+def format_result(result: DeployResult) -> str:
+    """One line per switch on which something was done or went wrong, and a summary."""
+    lines = []
+    for switch in result.switches:
+        parts = []
+        if switch.pipeline_pushed:
+            parts.append("pipeline pushed")
+        if switch.entries_written:
+            parts.append(
+                f"{switch.inserted} inserted, {switch.modified} modified, {switch.deleted} deleted"
+            )
+        if parts:
+            lines.append(f"{switch.name}: {', '.join(parts)}")
+        lines += [f"{switch.name}: still missing after the write: {u}" for u in switch.drift]
+    lines += [f"error: {error}" for error in result.errors]
+    lines.append(
+        f"{len(result.switches)} switches hold {result.entries_read_back} entries, "
+        f"{result.entries_written} written, {result.drift_count} differ"
+    )
+    return "\n".join(lines)
+
+
+def difference_json(difference: FabricDifference) -> dict[str, JsonValue]:
+    """Plan and status as JSON values."""
+    return {
+        "in_sync": difference.in_sync,
+        "switches": [
+            {
+                "name": switch.name,
+                "in_sync": switch.in_sync,
+                "pipeline_differs": switch.pipeline_differs,
+                "entries_desired": switch.entries_desired,
+                "updates": [str(update) for update in switch.updates],
+            }
+            for switch in difference.switches
+        ],
+        "errors": [str(error) for error in difference.errors],
+    }
+
+
+def result_json(result: DeployResult) -> dict[str, JsonValue]:
+    """The outcome of a deployment as JSON values."""
+    return {
+        "ok": result.ok,
+        "entries_written": result.entries_written,
+        "entries_read_back": result.entries_read_back,
+        "drift_count": result.drift_count,
+        "switches": [
+            {
+                "name": switch.name,
+                "pipeline_pushed": switch.pipeline_pushed,
+                "inserted": switch.inserted,
+                "modified": switch.modified,
+                "deleted": switch.deleted,
+                "entries_desired": switch.entries_desired,
+                "entries_read_back": switch.entries_read_back,
+                "drift": [str(update) for update in switch.drift],
+            }
+            for switch in result.switches
+        ],
+        "errors": [str(error) for error in result.errors],
+    }
+
+
+def _state(switch: SwitchDifference) -> str:
+    if switch.in_sync:
+        return f"in sync, {switch.entries_desired} entries"
+    if switch.pipeline_differs:
+        return "another pipeline or none"
+    counts = _counts(switch.updates)
+    return (
+        f"drift: {counts[Operation.INSERT]} missing, {counts[Operation.MODIFY]} changed, "
+        f"{counts[Operation.DELETE]} stray"
+    )
+
+
+def _counts(updates: Iterable[Update]) -> Counter[Operation]:
+    return Counter(update.operation for update in updates)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One P4Runtime session with one switch, in the controller's own terms.
+
+The adapter around finsy: what it raises is wrapped once, into a `SwitchError` that names switch
+and entry. Everything above this file sees entries and updates only.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Self
+
+import finsy as fy
+from finsy import pbutil
+from finsy.p4client import P4RpcStatus
+from finsy.proto import U128, p4i, p4r
+
+from controller.entries import Entry, EntryKey
+from controller.p4info_codec import (
+    CodecError,
+    decode_entry,
+    encode_update,
+    read_requests,
+    replication_entities,
+)
+from controller.reconcile import Update
+
+CONNECT_DEADLINE_S = 10.0
+"""Longest wait for the switch to answer the arbitration."""
+ELECTION_ID = 1_000
+"""Election id of a controller that is alone; a backup would use a smaller one."""
+STREAM_MESSAGE_COUNT_MAX = 16
+"""Other stream messages (packets, digests) that may come before the answer to the arbitration."""
+
+
+class SwitchError(Exception):
+    """A switch did not do what was asked; `str()` is one line naming switch and entry."""
+
+    def __init__(self, *, switch: str, message: str, where: str | None = None) -> None:
+        super().__init__(switch, message, where)
+        self.switch = switch
+        self.message = " ".join(message.split())
+        self.where = where
+        """The entry concerned, if it is one."""
+
+    def __str__(self) -> str:
+        place = f"{self.switch}: {self.where}" if self.where else self.switch
+        return f"{place}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A compiled P4 program: what a switch is configured with."""
+
+    schema: fy.P4Schema
+
+    @classmethod
+    def of(cls, p4info_text: str, device_config: bytes) -> Self:
+        """From p4info text and the target's own configuration (BMv2: the compiled JSON)."""
+        p4info = pbutil.from_text(p4info_text, p4i.P4Info)
+        return cls(schema=fy.P4Schema(p4info, device_config))
+
+    @classmethod
+    def load(cls, p4info: Path, device_config: Path) -> Self:
+        """From two files."""
+        return cls.of(p4info.read_text(encoding="utf-8"), device_config.read_bytes())
+
+    @classmethod
+    def packaged(cls) -> Self:
+        """The artefacts that come with the product, for BMv2 and the embedded switch."""
+        artifacts = files("p4src").joinpath("artifacts")
+        return cls.of(
+            artifacts.joinpath("tempotrace.p4info.txtpb").read_text(encoding="utf-8"),
+            artifacts.joinpath("tempotrace.json").read_bytes(),
+        )
+
+    @property
+    def cookie(self) -> int:
+        """Identifies program and p4info: a hash of both."""
+        return self.schema.p4cookie
+
+
+class SwitchSession:
+    """A connection to one switch. Reads need nothing more; writes need `become_primary`."""
+
+    def __init__(
+        self, *, name: str, device_id: int, pipeline: Pipeline, client: fy.P4Client
+    ) -> None:
+        self.name = name
+        self._device_id = device_id
+        self._pipeline = pipeline
+        self._client = client
+        self._election_id = 0
+
+    async def become_primary(self, election_id: int = ELECTION_ID) -> None:
+        """Win the arbitration (P4Runtime 1.3 section 5), or fail: two must not write at once."""
+        request = p4r.StreamMessageRequest(
+            arbitration=p4r.MasterArbitrationUpdate(
+                device_id=self._device_id, election_id=U128.encode(election_id)
+            )
+        )
+        async with self._wrapped(None):
+            await self._client.send(request)
+            for _ in range(STREAM_MESSAGE_COUNT_MAX):
+                answer = await self._client.receive()
+                if answer.WhichOneof("update") == "arbitration":
+                    break
+            else:
+                raise SwitchError(switch=self.name, message="no answer to the arbitration")
+        status = P4RpcStatus.from_status(answer.arbitration.status)
+        if status.code is not fy.GRPCStatusCode.OK:
+            primary = U128.decode(answer.arbitration.election_id)
+            raise SwitchError(
+                switch=self.name,
+                message=f"another controller is primary (election id {primary}, ours "
+                f"{election_id}); stop it or wait",
+            )
+        self._election_id = election_id
+
+    async def pipeline_cookie(self) -> int | None:
+        """Cookie of the pipeline that the switch runs; None if it runs none."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self._device_id,
+            response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY,
+        )
+        try:
+            reply = await self._client.request(request)
+        except fy.P4ClientError as error:
+            if error.is_pipeline_missing:
+                return None
+            raise self._error(error, None) from error
+        return reply.config.cookie.cookie if reply.config.HasField("cookie") else None
+
+    async def push_pipeline(self) -> None:
+        """Load the pipeline, which empties the switch.
+
+        Clone sessions and multicast groups go first: BMv2 forgets them at a push but keeps their
+        replicas, and one more report per packet would leave it after every push.
+        """
+        async with self._wrapped(None):
+            request = p4r.ReadRequest(
+                device_id=self._device_id,
+                entities=replication_entities(clone_sessions_only=False),
+            )
+            try:
+                old = [
+                    entity
+                    async for reply in self._client.request_iter(request)
+                    for entity in reply.entities
+                ]
+            except fy.P4ClientError as error:
+                if not error.is_pipeline_missing:
+                    raise
+                old = []
+            if old:
+                await self._client.request(
+                    self._write_request(
+                        [p4r.Update(type=p4r.Update.DELETE, entity=entity) for entity in old]
+                    )
+                )
+            await self._client.request(
+                p4r.SetForwardingPipelineConfigRequest(
+                    device_id=self._device_id,
+                    election_id=U128.encode(self._election_id),
+                    action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+                    config=self._pipeline.schema.get_pipeline_config(),
+                )
+            )
+
+    async def read_entries(self) -> list[Entry]:
+        """All entries of the switch: tables, defaults, members, groups, clone sessions."""
+        found: dict[EntryKey, Entry] = {}
+        async with self._wrapped(None):
+            for entities in read_requests(self._pipeline.schema):
+                request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
+                async for reply in self._client.request_iter(request):
+                    for message in reply.entities:
+                        entry = decode_entry(message, self._pipeline.schema)
+                        if entry is not None:
+                            found[entry.key] = entry
+        return list(found.values())
+
+    async def write(self, batch: list[Update]) -> None:
+        """Carry out updates that do not depend on each other, in one request.
+
+        On an error the switch may have carried out the others of the batch: read back, or apply
+        again.
+        """
+        async with self._wrapped(None):
+            updates = [encode_update(update, self._pipeline.schema) for update in batch]
+        async with self._wrapped(batch):
+            await self._client.request(self._write_request(updates))
+
+    def _write_request(self, updates: list[p4r.Update]) -> p4r.WriteRequest:
+        return p4r.WriteRequest(
+            device_id=self._device_id,
+            election_id=U128.encode(self._election_id),
+            updates=updates,
+        )
+
+    @asynccontextmanager
+    async def _wrapped(self, batch: list[Update] | None) -> AsyncIterator[None]:
+        """Wraps what the library raises, once."""
+        try:
+            yield
+        except fy.P4ClientError as error:
+            raise self._error(error, batch) from error
+        except CodecError as error:
+            raise SwitchError(switch=self.name, message=str(error)) from error
+        except RuntimeError as error:
+            # finsy: the switch closed the stream.
+            raise SwitchError(
+                switch=self.name, message="the switch closed the P4Runtime stream"
+            ) from error
+
+    def _error(self, error: fy.P4ClientError, batch: list[Update] | None) -> SwitchError:
+        """The first entry at fault, what the switch said, and how many others failed with it."""
+        failed = sorted(error.details.items())
+        if batch and failed and failed[0][0] < len(batch):
+            index, detail = failed[0]
+            update = batch[index]
+            message = (
+                f"{update.operation.name.lower()} failed: "
+                f"{_said(detail.canonical_code, detail.message)}"
+            )
+            if len(batch) > 1:
+                message += f" ({len(failed)} of {len(batch)} updates of this request failed)"
+            return SwitchError(switch=self.name, where=update.entry.where, message=message)
+        message = _said(error.code, error.message)
+        if batch:
+            where = batch[0].entry.where
+            if len(batch) > 1:
+                message += f" (in a request of {len(batch)} updates that starts there)"
+            return SwitchError(switch=self.name, where=where, message=message)
+        return SwitchError(switch=self.name, message=message)
+
+
+@asynccontextmanager
+async def open_session(
+    *, name: str, address: str, device_id: int, pipeline: Pipeline
+) -> AsyncIterator[SwitchSession]:
+    """Connect to a switch; nothing is sent before the first call of the session."""
+    client = fy.P4Client(address, wait_for_ready=False)
+    await client.open(schema=pipeline.schema)
+    try:
+        yield SwitchSession(name=name, device_id=device_id, pipeline=pipeline, client=client)
+    finally:
+        await client.close()
+
+
+def _said(code: fy.GRPCStatusCode, message: str) -> str:
+    return f"{code.name}: {message}" if message else code.name

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deployment against a server that misbehaves: clear errors, no half-applied state unnoticed."""
+
+from dataclasses import replace
+
+import anyio
+import pytest
+from finsy.proto import p4r
+
+from controller import client, session
+from controller.client import compare, deploy
+from controller.deploy_report import (
+    difference_json,
+    format_plan,
+    format_result,
+    format_status,
+    result_json,
+)
+from controller.entries import CloneSession
+from controller.fabric import Fabric
+from controller.fabric_generate import leaf_spine
+from controller.p4info_codec import encode_entry
+from controller.session import Pipeline
+from tests.support.fake_p4runtime import FakeSwitch, entity_key, serve_fake
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """gRPC's asyncio API needs asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    """The committed artefacts."""
+    return Pipeline.packaged()
+
+
+@pytest.fixture(scope="module")
+def fabric() -> Fabric:
+    """One leaf with one host, and one spine: leaf1 alone is what most tests serve."""
+    return leaf_spine(leaves=1, spines=1, hosts_per_leaf=1, tenants=["t"])
+
+
+def only(fabric: Fabric, name: str) -> Fabric:
+    """The fabric with one switch; not a sound file, but enough to serve one switch."""
+    return replace(
+        fabric,
+        switches=(fabric.switch(name),),
+        links=tuple(link for link in fabric.links if link.b.node.startswith("h")),
+    )
+
+
+async def test_first_deployment_pushes_writes_and_reads_back(
+    fabric: Fabric, pipeline: Pipeline
+) -> None:
+    """An empty switch gets pipeline and entries, and holds them afterwards."""
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    assert result.ok
+    assert result.errors == ()
+    (leaf,) = result.switches
+    assert leaf.pipeline_pushed
+    assert leaf.entries_read_back == leaf.entries_desired == len(switch.entities)
+    assert leaf.entries_written == leaf.inserted + leaf.modified
+    assert leaf.modified == 11  # the defaults, which exist from the start
+    assert format_result(result).startswith("leaf1: pipeline pushed, ")
+    assert result_json(result)["ok"] is True
+
+
+async def test_second_deployment_changes_nothing(fabric: Fabric, pipeline: Pipeline) -> None:
+    """Applying twice writes nothing and pushes nothing, as often as it is repeated."""
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+        before = dict(switch.entities)
+        log_size = len(switch.log)
+        for _ in range(3):
+            result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+            assert result.ok
+            assert result.entries_written == 0
+    assert switch.entities == before
+    assert switch.push_count == 1
+    assert len(switch.log) == log_size
+
+
+async def test_clone_sessions_go_before_a_push(fabric: Fabric, pipeline: Pipeline) -> None:
+    """A pipeline of another cookie is replaced, after the old clone sessions were deleted."""
+    switch = FakeSwitch(config=p4r.ForwardingPipelineConfig())
+    old = encode_entry(CloneSession(session_id=7, replicas=((9, 0),)), pipeline.schema)
+    switch.entities[entity_key(old)] = old
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    assert result.ok
+    assert switch.log[:2] == ["delete packet_replication_engine_entry", "push"]
+
+
+async def test_entries_are_inserted_before_what_refers_to_them(
+    fabric: Fabric, pipeline: Pipeline
+) -> None:
+    """Members come first, then groups, tables and clone sessions, never two kinds in a request."""
+    two_spines = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1, tenants=["t"])
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        await deploy(two_spines, {"leaf1": address}, pipeline)
+    kinds = [line.split()[1] for line in switch.log if line.startswith("insert")]
+    assert list(dict.fromkeys(kinds)) == [
+        "action_profile_member",
+        "action_profile_group",
+        "table_entry",
+        "packet_replication_engine_entry",
+    ]
+    assert kinds == sorted(kinds, key=list(dict.fromkeys(kinds)).index)
+
+
+async def test_writes_are_chunked(
+    fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request carries more updates than the limit."""
+    monkeypatch.setattr(client, "WRITE_SIZE_MAX", 3)
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    assert result.ok
+    assert max(switch.write_sizes) == 3
+    assert sum(switch.write_sizes) == result.entries_written
+
+
+async def test_rejected_entry_is_named(fabric: Fabric, pipeline: Pipeline) -> None:
+    """The error names switch, table and entry, the switch's reason and how many failed."""
+    table_id = pipeline.schema.tables["qos_class"].id
+
+    def reject(update: p4r.Update) -> str | None:
+        entry = update.entity.table_entry
+        is_46 = entry.table_id == table_id and any(m.exact.value == b"\x2e" for m in entry.match)
+        return "table full" if is_46 else None
+
+    switch = FakeSwitch(reject=reject)
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    assert not result.ok
+    assert result.switches == ()
+    (error,) = result.errors
+    assert str(error).startswith("leaf1: qos_class [dscp=46]: insert failed: RESOURCE_EXHAUSTED")
+    assert "table full" in str(error)
+    assert "(1 of " in str(error)
+    assert format_result(result).splitlines()[0] == f"error: {error}"
+    assert result_json(result)["errors"] == [str(error)]
+
+
+async def test_error_without_details_names_the_request(fabric: Fabric, pipeline: Pipeline) -> None:
+    """A server that does not say which update failed still gives switch and place."""
+    switch = FakeSwitch(reject=lambda update: "no", plain_errors=True)
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    (error,) = result.errors
+    assert str(error) == "leaf1: ecmp_selector member 11: UNKNOWN: some updates failed"
+
+
+async def test_entry_that_does_not_stick_is_drift(fabric: Fabric, pipeline: Pipeline) -> None:
+    """A switch that accepts an entry and does not hold it is found by reading back."""
+    table_id = pipeline.schema.tables["int_edge_ports"].id
+    switch = FakeSwitch(
+        forget=lambda update: (
+            update.entity.table_entry.table_id == table_id
+            and not update.entity.table_entry.is_default_action
+        )
+    )
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    assert not result.ok
+    assert result.errors == ()
+    assert [str(update) for update in result.switches[0].drift] == [
+        "+ int_edge_ports [ingress_port=11]: set_int_source_edge()"
+    ]
+    assert "leaf1: still missing after the write: + int_edge_ports" in format_result(result)
+
+
+async def test_another_primary_is_respected(fabric: Fabric, pipeline: Pipeline) -> None:
+    """With another controller in charge nothing is written, and the error says so."""
+    switch = FakeSwitch(primary_election_id=5_000)
+    async with serve_fake(switch) as address:
+        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    (error,) = result.errors
+    assert "another controller is primary (election id 5000, ours 1000)" in str(error)
+    assert switch.log == []
+
+
+async def test_unreachable_switch_does_not_stop_the_others(
+    fabric: Fabric, pipeline: Pipeline
+) -> None:
+    """One switch that refuses the connection is an error; the other one is served."""
+    switch = FakeSwitch()
+    async with serve_fake(FakeSwitch()) as gone:
+        pass
+    async with serve_fake(switch) as address:
+        result = await deploy(fabric, {"leaf1": address, "spine1": gone}, pipeline)
+    assert [done.name for done in result.switches] == ["leaf1"]
+    (error,) = result.errors
+    assert str(error).startswith("spine1: UNAVAILABLE")
+    assert "\n" not in str(error)
+
+
+async def test_missing_address_is_an_error(fabric: Fabric, pipeline: Pipeline) -> None:
+    """Neither file nor caller give an address: the error says what to set."""
+    result = await deploy(only(fabric, "leaf1"), None, pipeline)
+    (error,) = result.errors
+    assert str(error) == "leaf1: no P4Runtime address; set p4runtime in the file"
+
+
+async def test_silent_switch_is_given_up(
+    fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch that accepts the connection and never answers ends in an error."""
+    monkeypatch.setattr(client, "CONNECT_DEADLINE_S", 0.2)
+    async with serve_fake(FakeSwitch(silent=True)) as address:
+        with anyio.fail_after(5):
+            result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+    (error,) = result.errors
+    assert "did not answer within 0.2 s" in str(error)
+
+
+async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pipeline) -> None:
+    """Both only look: before, after, and after somebody else changed an entry."""
+    leaf = only(fabric, "leaf1")
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        before = await compare(leaf, {"leaf1": address}, pipeline)
+        assert not before.in_sync
+        assert "! push the pipeline" in format_plan(before)
+        assert format_status(before) == "leaf1: another pipeline or none"
+        assert switch.log == []
+
+        await deploy(leaf, {"leaf1": address}, pipeline)
+        after = await compare(leaf, {"leaf1": address}, pipeline)
+        assert after.in_sync
+        assert format_plan(after) == ("0 to insert, 0 to modify, 0 to delete on 0 of 1 switches")
+        assert format_status(after).startswith("leaf1: in sync, ")
+
+        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), pipeline.schema)
+        switch.entities[entity_key(stray)] = stray
+        moved = encode_entry(CloneSession(session_id=1, replicas=((2, 0),)), pipeline.schema)
+        switch.entities[entity_key(moved)] = moved
+        drifted = await compare(leaf, {"leaf1": address}, pipeline)
+    assert format_status(drifted) == "leaf1: drift: 0 missing, 1 changed, 1 stray"
+    plan = format_plan(drifted)
+    assert "  ~ clone session 1: port 60 instance 0  (was port 2 instance 0)" in plan
+    assert "  - clone session 9: port 1 instance 0" in plan
+    (state,) = difference_json(drifted)["switches"]
+    assert state["name"] == "leaf1"
+    assert len(state["updates"]) == 2
+
+
+async def test_strays_are_removed(fabric: Fabric, pipeline: Pipeline) -> None:
+    """Entries that the fabric does not ask for go, and changed ones come back."""
+    leaf = only(fabric, "leaf1")
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        await deploy(leaf, {"leaf1": address}, pipeline)
+        wanted = dict(switch.entities)
+        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), pipeline.schema)
+        switch.entities[entity_key(stray)] = stray
+        result = await deploy(leaf, {"leaf1": address}, pipeline)
+    assert result.ok
+    assert result.switches[0].deleted == 1
+    assert switch.entities == wanted
+
+
+def test_session_error_is_one_line() -> None:
+    """A message of several lines is joined."""
+    error = session.SwitchError(switch="leaf1", message="a\n  b", where="punt [any]")
+    assert str(error) == "leaf1: punt [any]: a b"
