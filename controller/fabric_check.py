@@ -14,6 +14,7 @@ import networkx as nx
 
 from controller.addresses import format_ip, format_mac
 from controller.fabric import DROP_PORT, Fabric, LinkEnd, Switch, WatchTraffic
+from controller.telemetry.dialect import DIALECTS
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
 
@@ -172,6 +173,7 @@ def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
 
 def _models(fabric: Fabric) -> Iterator[FabricProblem]:
     for index, model in enumerate(fabric.models):
+        yield from _known(("models", index, "dialect"), model.dialect, DIALECTS, "dialect")
         yield from _repeats(
             [
                 (("models", index, "stamp_points", i, "speed_gbps"), point.speed_gbps)

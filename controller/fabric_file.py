@@ -40,6 +40,7 @@ from controller.fabric import (
     WatchTraffic,
 )
 from controller.fabric_check import check_fabric
+from controller.telemetry.dialect import STANDARD
 from controller.yaml_positions import (
     KeyPath,
     YamlDocument,
@@ -48,9 +49,6 @@ from controller.yaml_positions import (
     parse_yaml,
 )
 from correction.model import ClockKind, StampPoint
-
-DEFAULT_DIALECT = "tempotrace-v2"
-"""Report dialect of a switch model that names none: Telemetry Report v2.0 as our P4 emits it."""
 
 _Node = dict[str, Any]
 """A mapping that has passed the schema."""
@@ -266,7 +264,7 @@ def _model(node: _Node) -> DeviceModel:
     return DeviceModel(
         name=node["name"],
         kind=ClockKind(node["kind"]),
-        dialect=node.get("dialect", DEFAULT_DIALECT),
+        dialect=node.get("dialect", STANDARD.name),
         ptp_role=PtpRole(node.get("ptp_role", "none")),
         stamp_unit_ns=node["stamp_unit_ns"],
         stamp_width_bits=node["stamp_width_bits"],

@@ -29,7 +29,7 @@ from controller.fabric import (
     WatchTraffic,
 )
 from controller.fabric_check import check_fabric
-from controller.fabric_file import DEFAULT_DIALECT
+from controller.telemetry.dialect import STANDARD
 from controller.yaml_positions import format_key
 from correction.model import ClockKind, StampPoint
 
@@ -63,7 +63,7 @@ def device_models(
         DeviceModel(
             name=SWITCH_MODEL,
             kind=ClockKind.SWITCH,
-            dialect=DEFAULT_DIALECT,
+            dialect=STANDARD.name,
             ptp_role=PtpRole.NONE,
             stamp_unit_ns=stamp_unit_ns,
             stamp_width_bits=48,
@@ -82,7 +82,7 @@ def device_models(
         DeviceModel(
             name=NIC_MODEL,
             kind=ClockKind.NIC,
-            dialect=DEFAULT_DIALECT,
+            dialect=STANDARD.name,
             ptp_role=PtpRole.NONE,
             stamp_unit_ns=1,
             stamp_width_bits=64,

@@ -334,6 +334,14 @@ CASES = [
         "declares no stamp point at 400 Gb/s; expected one of 100",
     ),
     (
+        "unknown dialect",
+        "dialect: tempotrace-v2",
+        "dialect: klingon",
+        "dialect",
+        "models[0].dialect",
+        "there is no dialect 'klingon'; expected one of tempotrace-v2",
+    ),
+    (
         "two stamp points at one speed",
         "    stamp_points:\n",
         "    stamp_points:\n      - {speed_gbps: 100, ingress: "
@@ -656,3 +664,20 @@ def test_damaged_text_is_read_or_refused_in_one_line(data: st.DataObject) -> Non
     except FabricError as error:
         message = str(error)
     assert ONE_LINE.match(message)
+
+
+def test_example_of_the_documentation_is_sound() -> None:
+    """The example in docs/fabric.md loads as it stands."""
+    page = (Path(__file__).parents[3] / "docs" / "fabric.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0]
+    assert [link.length_m for link in parse_fabric(example).links] == [3.0, None]
+
+
+def test_error_of_the_documentation_is_what_is_printed() -> None:
+    """The error line in docs/fabric.md comes from its example with the port used twice."""
+    page = (Path(__file__).parents[3] / "docs" / "fabric.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0].replace('"leaf1:12"', '"leaf1:11"')
+    with pytest.raises(FabricError) as raised:
+        parse_fabric(example)
+    shown = next(line for line in page.splitlines() if line.startswith("fabric.yaml:"))
+    assert str(raised.value).split(": ", 1)[1] == shown.split(": ", 1)[1]
