@@ -23,56 +23,56 @@ _Group = NewType("_Group", tuple[Field, ...])
 
 @unique
 class DecodeReason(Enum):
-    """Why bytes were rejected; the value is the label of the counter."""
+    """Why bytes were rejected. The value is the label of the counter."""
 
-    TRUNCATED = "truncated"
-    """The buffer ends inside a header, the metadata or the INT stack."""
-    ETHER_TYPE = "ether_type"
-    """The frame is not IPv4 over Ethernet."""
-    IP_HEADER = "ip_header"
-    """IPv4 version, header length or total length is impossible."""
-    IP_CHECKSUM = "ip_checksum"
-    """The IPv4 header checksum is wrong."""
-    IP_FRAGMENT = "ip_fragment"
-    """A fragment: its transport header or its end is elsewhere."""
-    NOT_UDP = "not_udp"
-    """The outer packet is not UDP."""
-    UDP_PORT = "udp_port"
-    """The outer UDP destination port is not the report port."""
-    UDP_LENGTH = "udp_length"
-    """The outer UDP length disagrees with the IP total length."""
-    UDP_CHECKSUM = "udp_checksum"
-    """The outer UDP checksum is present and wrong."""
-    REPORT_VERSION = "report_version"
-    """Not the report version of the sender's dialect."""
-    REPORT_TYPE = "report_type"
-    """RepType 2 (IOAM) or reserved."""
-    INNER_TYPE = "inner_type"
-    """InType other than Ethernet and IPv4."""
-    REPORT_LENGTH = "report_length"
-    """ReportLength is shorter than the report's own fixed words and metadata."""
-    METADATA_LENGTH = "metadata_length"
-    """MDLength disagrees with RepMdBits, or is not 0 in a report without metadata."""
-    RESERVED_BITS = "reserved_bits"
-    """RepMdBits sets a bit whose length is not defined."""
-    NO_REPORT = "no_report"
-    """A group header without an individual report."""
-    INNER_IP_HEADER = "inner_ip_header"
-    """The reported packet's IPv4 header is impossible, or not IPv4, or a fragment."""
-    INNER_PROTOCOL = "inner_protocol"
-    """The reported packet is neither RoCEv2 nor a PTP event message over UDP."""
-    PTP_VERSION = "ptp_version"
-    """The reported PTP message is not of version 2."""
-    INT_SHIM_TYPE = "int_shim_type"
-    """Shim type other than INT-MD, or an undefined NPT."""
-    INT_VERSION = "int_version"
-    """INT header version other than 2."""
-    INT_STACK_LENGTH = "int_stack_length"
-    """The stack is not a whole number of hops plus source-only metadata."""
-    INT_HOP_LENGTH = "int_hop_length"
-    """HopML disagrees with the instruction bitmap."""
-    UNKNOWN_NODE = "unknown_node"
-    """A reporting node or a node on the stack is not in the fabric."""
+    meaning: str
+
+    def __new__(cls, label: str, meaning: str) -> "DecodeReason":
+        """A member whose value is the label alone."""
+        member = object.__new__(cls)
+        member._value_ = label
+        member.meaning = meaning
+        return member
+
+    TRUNCATED = ("truncated", "The buffer ends inside a header, the metadata or the INT stack.")
+    ETHER_TYPE = ("ether_type", "The frame is not IPv4 over Ethernet.")
+    IP_HEADER = ("ip_header", "IPv4 version, header length or total length is impossible.")
+    IP_CHECKSUM = ("ip_checksum", "The IPv4 header checksum is wrong.")
+    IP_FRAGMENT = ("ip_fragment", "A fragment: its transport header or its end is elsewhere.")
+    NOT_UDP = ("not_udp", "The outer packet is not UDP.")
+    UDP_PORT = ("udp_port", "The outer UDP destination port is not the report port.")
+    UDP_LENGTH = ("udp_length", "The outer UDP length disagrees with the IP total length.")
+    UDP_CHECKSUM = ("udp_checksum", "The outer UDP checksum is present and wrong.")
+    REPORT_VERSION = ("report_version", "Not the report version of the sender's dialect.")
+    REPORT_TYPE = ("report_type", "RepType 2 (IOAM) or reserved.")
+    INNER_TYPE = ("inner_type", "InType other than Ethernet and IPv4.")
+    REPORT_LENGTH = (
+        "report_length",
+        "ReportLength is shorter than the report's own fixed words and metadata.",
+    )
+    METADATA_LENGTH = (
+        "metadata_length",
+        "MDLength disagrees with RepMdBits, or is not 0 in a report without metadata.",
+    )
+    RESERVED_BITS = ("reserved_bits", "RepMdBits sets a bit whose length is not defined.")
+    NO_REPORT = ("no_report", "A group header without an individual report.")
+    INNER_IP_HEADER = (
+        "inner_ip_header",
+        "The reported packet's IPv4 header is impossible, or not IPv4, or a fragment.",
+    )
+    INNER_PROTOCOL = (
+        "inner_protocol",
+        "The reported packet is neither RoCEv2 nor a PTP event message over UDP.",
+    )
+    PTP_VERSION = ("ptp_version", "The reported PTP message is not of version 2.")
+    INT_SHIM_TYPE = ("int_shim_type", "Shim type other than INT-MD, or an undefined NPT.")
+    INT_VERSION = ("int_version", "INT header version other than 2.")
+    INT_STACK_LENGTH = (
+        "int_stack_length",
+        "The stack is not a whole number of hops plus source-only metadata.",
+    )
+    INT_HOP_LENGTH = ("int_hop_length", "HopML disagrees with the instruction bitmap.")
+    UNKNOWN_NODE = ("unknown_node", "A reporting node or a node on the stack is not in the fabric.")
 
 
 class DecodeError(ValueError):
@@ -145,7 +145,7 @@ def compile_unpacker(fields: Sequence[Field]) -> Callable[[Buffer, int], _Values
 def packer(layout: HeaderLayout[NamedTuple]) -> Callable[[_Values], bytes]:
     """Field values in table order -> bytes. The caller vouches that each value fits."""
     shifts: list[int] = []
-    shift = layout.bit_count
+    shift = layout.byte_count * 8
     for row in layout.fields:
         shift -= row.bits
         shifts.append(shift)

@@ -55,16 +55,8 @@ class HeaderLayout(Generic[HeaderT_co]):
     doc: str
     value_type: type[HeaderT_co]
     make: Callable[[Iterable[int]], HeaderT_co] = field(repr=False)
-
-    @property
-    def bit_count(self) -> int:
-        """Width of the header in bits."""
-        return sum(row.bits for row in self.fields)
-
-    @property
-    def byte_count(self) -> int:
-        """Width of the header in bytes; every header is a whole number of bytes."""
-        return self.bit_count // 8
+    byte_count: int
+    """Width of the header; every header is a whole number of bytes."""
 
 
 def header_layout(name: str, value_type: type[HeaderT_co]) -> HeaderLayout[HeaderT_co]:
@@ -74,15 +66,16 @@ def header_layout(name: str, value_type: type[HeaderT_co]) -> HeaderLayout[Heade
         (wire,) = hint.__metadata__
         assert isinstance(wire, Wire), f"{name}.{field_name} has no width"
         rows.append(Field(field_name, wire.bits, wire.doc))
-    layout = HeaderLayout(
+    bit_count = sum(row.bits for row in rows)
+    assert bit_count % 8 == 0, f"{name} is not a whole number of bytes"
+    return HeaderLayout(
         name=name,
         fields=tuple(rows),
         doc=(value_type.__doc__ or "").strip(),
         value_type=value_type,
         make=value_type._make,
+        byte_count=bit_count // 8,
     )
-    assert layout.bit_count % 8 == 0, f"{name} is not a whole number of bytes"
-    return layout
 
 
 # ---------------------------------------------------------------- outer and inner headers
