@@ -6,8 +6,9 @@ the same in every run over one file.
 """
 
 import math
+from dataclasses import replace
 
-from controller.fabric import Fabric, Link
+from controller.fabric import Fabric, Link, StampPoints
 from correction.model import Clock, ClockKind, FabricModel
 from correction.model import Link as ModelLink
 
@@ -42,7 +43,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
     )
     index_of = {clock.name: index for index, clock in enumerate(clocks)}
     stamp_points = {
-        (node.name, points.speed_gbps): points
+        (node.name, points.speed_gbps): _grouped(node.model, points)
         for node in fabric.nodes
         for points in models[node.model].stamp_points
     }
@@ -74,6 +75,16 @@ def fabric_model(fabric: Fabric) -> FabricModel:
         reference=index_of[fabric.ptp.grandmaster],
         rate_offset_max_ppb=fabric.clock_limits.rate_offset_max_ppb,
         wander_ns_per_s_sqrt_s=fabric.clock_limits.wander_ns_per_s_sqrt_s,
+    )
+
+
+def _grouped(model: str, points: StampPoints) -> StampPoints:
+    """Ports of one device model and speed share their true constants: one group per direction."""
+    name = f"{model}/{points.speed_gbps}G"
+    return replace(
+        points,
+        ingress=replace(points.ingress, group=f"{name}/ingress"),
+        egress=replace(points.egress, group=f"{name}/egress"),
     )
 
 

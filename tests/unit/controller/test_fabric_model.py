@@ -36,9 +36,23 @@ def test_stamp_points_are_those_of_the_device_at_each_end() -> None:
     link = fabric_model(fabric).links[-1]
     switch_points = fabric.models[0].stamp_points[0]
     nic_points = fabric.models[1].stamp_points[0]
-    assert (link.a_ingress, link.a_egress) == (switch_points.ingress, switch_points.egress)
-    assert (link.b_ingress, link.b_egress) == (nic_points.ingress, nic_points.egress)
+    for found, declared in (
+        (link.a_ingress, switch_points.ingress),
+        (link.a_egress, switch_points.egress),
+        (link.b_ingress, nic_points.ingress),
+        (link.b_egress, nic_points.egress),
+    ):
+        assert replace(found, group="") == declared
     assert link.rate_bps == 100_000_000_000
+
+
+def test_ports_of_one_model_and_speed_share_a_group_per_direction() -> None:
+    """What one device model does at one speed is one unknown, and ingress is another than egress."""
+    links = fabric_model(leaf_spine()).links
+    assert {link.a_ingress.group for link in links} == {"tempotrace-switch/100G/ingress"}
+    access = links[-1]
+    assert access.b_egress.group == links[-2].b_egress.group == "hardware-stamp-nic/100G/egress"
+    assert access.a_egress.group != access.b_egress.group
 
 
 def test_reference_is_the_grandmasters_clock() -> None:
