@@ -9,8 +9,10 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request, Response
 
 from tracing_core import otlp
+from tracing_core.analysis import Analysis
 from tracing_core.service import problems, schemas
 from tracing_core.service.api import core_router
+from tracing_core.service.api_analysis import analysis_router
 from tracing_core.service.ingest import Ingest
 from tracing_core.store import Store
 
@@ -32,6 +34,7 @@ def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES
     ingest = Ingest(store.spans, limit_bytes=otlp_limit_bytes)
     app.include_router(ingest.router())
     app.include_router(core_router(store, ingest))
+    app.include_router(analysis_router(store, Analysis(store)))
     problems.install(app)
     _install_etags(app, store)
     return app

@@ -188,3 +188,138 @@ class Fabric(Versioned):
 
     nodes: list[NodeItem]
     links: list[LinkItem]
+
+
+class ComponentItem(ApiModel):
+    """One part of a transfer's latency, in the order of the path."""
+
+    kind: str
+    entity: str
+    entity_id: str
+    value_ns: float | None
+    bound_conditional_ns: float | None
+    usual_ns: float | None
+    spread_ns: float | None
+    samples: int
+    excess_ns: float | None
+    excess_bound_ns: float | None
+    clocks: list[str]
+    notes: list[str]
+
+
+class TransferItem(ApiModel):
+    """One transfer: an rdma.send span and its rdma.recv span."""
+
+    tenant: str
+    trace_id: str
+    send_span_id: str
+    recv_span_id: str
+    job: str
+    step: int | None
+    sender: str
+    receiver: str
+    bytes: int
+    latency_raw_ns: NsText
+    latency_corrected_ns: int | None
+    latency_bound_conditional_ns: float | None
+    usual_ns: float | None
+    excess_ns: float | None
+    spread_ns: float | None
+    slow: bool
+
+
+class TransferList(Versioned):
+    """Transfers."""
+
+    transfers: list[TransferItem]
+
+
+class SlowTransferList(Versioned):
+    """Slow transfers, the largest excess first."""
+
+    total: int
+    """All that match, listed or not."""
+    compared: int
+    """Transfers that were looked at."""
+    transfers: list[TransferItem]
+
+
+class AttributionAnswer(Versioned):
+    """What made a transfer slow, or why that cannot be told."""
+
+    transfer: TransferItem
+    kind: str = Field(description="hop, link, host or none")
+    entity: str
+    entity_id: str
+    side: str
+    share: float | None
+    reason: str
+    evidence: list[str]
+    components: list[ComponentItem]
+    clock_status: dict[str, str]
+
+
+class PairItem(ApiModel):
+    """A causal pair that is inverted as stamped, or that is not decided."""
+
+    rule: str
+    trace_id: str
+    first_span_id: str
+    second_span_id: str
+    first_clock: str
+    second_clock: str
+    raw_gap_ns: NsText
+    corrected_gap_ns: NsText | None
+    bound_ns: float | None
+    raw_inverted: bool
+    verdict: str
+
+
+class Inversions(Versioned):
+    """How often stamps contradict causality, raw and corrected."""
+
+    pairs: int
+    raw: int
+    corrected: int
+    undecided: int
+    invalid: int
+    left_out: int
+    examples: list[PairItem]
+
+
+class LinkSummary(ApiModel):
+    """Links of the fabric without access links."""
+
+    fabric: int
+    asymmetric_found: int
+
+
+class ClockSummary(ApiModel):
+    """Clocks by the status of their newest correction."""
+
+    total: int
+    by_status: dict[str, int]
+    bound_conditional_ns_median: float | None
+    bound_hard_ns_median: float | None
+
+
+class InversionSummary(ApiModel):
+    """Counts of `Inversions`."""
+
+    raw: int
+    corrected: int
+    undecided: int
+    left_out: int
+
+
+class Summary(Versioned):
+    """The state of the fabric and the traces in one answer."""
+
+    spans: int
+    packets: int
+    hops: int
+    clocks: ClockSummary
+    links: LinkSummary
+    inversions: InversionSummary
+    transfers: int
+    transfers_slow: int

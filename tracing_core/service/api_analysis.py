@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""API v1: transfers, attribution, inversions and the summary."""
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Query
+
+from tracing_core.analysis import Analysis
+from tracing_core.attribution import Attribution, TransferAnswer
+from tracing_core.ordering import CausalPairs, JudgedPairs, PairKind, Verdict
+from tracing_core.service import schemas, views
+from tracing_core.service.api import AsOf, SpanId, Tenant, Text, TraceId, as_version
+from tracing_core.service.problems import not_found
+from tracing_core.store import Store
+
+LIST_LIMIT_MAX = 1000
+EXAMPLES_MAX = 200
+"""Pairs shown with the inversion counts."""
+
+Limit = Annotated[int, Query(ge=1, le=LIST_LIMIT_MAX)]
+
+
+def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
+    """Everything that needs the attribution index or the causal pairs."""
+    router = APIRouter(prefix="/v1")
+
+    @router.get("/traces/{trace_id}/transfers", tags=["traces"])
+    def transfers(trace_id: TraceId, as_of: AsOf = None) -> schemas.TransferList:
+        """All transfers of a trace with corrected latency and excess over the usual one."""
+        index = analysis.attribution(as_version(as_of))
+        rows = index.rows_of_trace(trace_id.lower())
+        if not rows and not store.spans.trace(trace_id.lower()):
+            raise not_found(f"there is no trace {trace_id.lower()}")
+        return schemas.TransferList(
+            correction_version=index.correction_version,
+            transfers=[transfer_item(index.transfer(row)) for row in rows],
+        )
+
+    @router.get("/attribution/{trace_id}/{span_id}", tags=["attribution"])
+    def attribution(
+        trace_id: TraceId, span_id: SpanId, as_of: AsOf = None
+    ) -> schemas.AttributionAnswer:
+        """Which hop, link or host made this transfer slow, or why that cannot be told."""
+        index = analysis.attribution(as_version(as_of))
+        row = index.find(trace_id.lower(), span_id.lower())
+        if row is None:
+            raise not_found(f"span {span_id.lower()} of this trace is not part of a transfer")
+        return attribution_answer(index.attribute(row))
+
+    @router.get("/slow-transfers", tags=["attribution"])
+    def slow_transfers(
+        tenant: Tenant = "",
+        job: Text = "",
+        step: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+        limit: Limit = 100,
+        as_of: AsOf = None,
+    ) -> schemas.SlowTransferList:
+        """Transfers that took clearly longer than usual, the largest excess first."""
+        index = analysis.attribution(as_version(as_of))
+        rows = index.slow_rows(tenant=tenant, job=job, step=step)
+        return schemas.SlowTransferList(
+            correction_version=index.correction_version,
+            total=len(rows),
+            compared=len(index.transfers),
+            transfers=[transfer_item(index.transfer(row)) for row in rows[:limit]],
+        )
+
+    @router.get("/inversions", tags=["traces"])
+    def inversions(
+        tenant: Tenant = "",
+        limit: Annotated[int, Query(ge=0, le=EXAMPLES_MAX)] = 20,
+        as_of: AsOf = None,
+    ) -> schemas.Inversions:
+        """Causal pairs that contradict their stamps: raw, corrected, undecided; with examples."""
+        pairs, judged = analysis.judged_pairs(as_version(as_of), tenant=tenant)
+        counts = analysis.inversions(as_version(as_of), tenant=tenant)
+        table = store.corrections.table(as_version(as_of))
+        return schemas.Inversions(
+            correction_version=table.version,
+            examples=_examples(pairs, judged, limit),
+            **asdict(counts),
+        )
+
+    @router.get("/summary", tags=["service"])
+    def summary(as_of: AsOf = None) -> schemas.Summary:
+        """What is stored, how good the clocks are, and what correction changed."""
+        version = as_version(as_of)
+        table = store.corrections.table(version)
+        estimates = store.corrections.links(table.version)
+        index = analysis.attribution(version)
+        counts = analysis.inversions(version)
+        fabric_links = [link for link in store.fabric.links() if not link.access]
+        return schemas.Summary(
+            correction_version=table.version,
+            spans=store.spans.count(),
+            packets=store.telemetry.count(),
+            hops=store.telemetry.hop_count(),
+            clocks=_clock_summary(views.clocks(store.fabric.nodes(), table)),
+            links=schemas.LinkSummary(
+                fabric=len(fabric_links),
+                asymmetric_found=sum(
+                    link.name in estimates and estimates[link.name].bad for link in fabric_links
+                ),
+            ),
+            inversions=schemas.InversionSummary(
+                raw=counts.raw,
+                corrected=counts.corrected,
+                undecided=counts.undecided,
+                left_out=counts.left_out,
+            ),
+            transfers=len(index.transfers),
+            transfers_slow=len(index.slow_rows()),
+        )
+
+    return router
+
+
+def transfer_item(value: TransferAnswer) -> schemas.TransferItem:
+    """One transfer of a list."""
+    return schemas.TransferItem(**asdict(value))
+
+
+def attribution_answer(value: Attribution) -> schemas.AttributionAnswer:
+    """A verdict with its components."""
+    return schemas.AttributionAnswer(
+        correction_version=value.correction_version,
+        transfer=transfer_item(value.transfer),
+        kind=value.kind.value,
+        entity=value.entity,
+        entity_id=value.entity_id,
+        side=value.side,
+        share=value.share,
+        reason=value.reason,
+        evidence=list(value.evidence),
+        components=[
+            schemas.ComponentItem(
+                **{
+                    **asdict(part),
+                    "clocks": list(part.clocks),
+                    "notes": list(part.notes),
+                }
+            )
+            for part in value.components
+        ],
+        clock_status=value.clock_status,
+    )
+
+
+def _clock_summary(clocks: list[schemas.ClockItem]) -> schemas.ClockSummary:
+    newest = [clock.corrections[-1] for clock in clocks if clock.corrections]
+    statuses = Counter(row.status for row in newest)
+    statuses.update({"unknown": len(clocks) - len(newest)} if len(newest) < len(clocks) else {})
+
+    def median(values: list[int]) -> float | None:
+        return float(np.median(values)) if values else None
+
+    return schemas.ClockSummary(
+        total=len(clocks),
+        by_status=dict(sorted(statuses.items())),
+        bound_conditional_ns_median=median(
+            [row.bound_conditional_ns for row in newest if row.bound_conditional_ns is not None]
+        ),
+        bound_hard_ns_median=median(
+            [row.bound_hard_ns for row in newest if row.bound_hard_ns is not None]
+        ),
+    )
+
+
+def _examples(pairs: CausalPairs, judged: JudgedPairs, limit: int) -> list[schemas.PairItem]:
+    """Contradictions first, then raw inversions, then undecided pairs."""
+    rank = np.select([judged.contradicted, judged.raw_inverted, judged.undecided], [0, 1, 2], 3)
+    rows = np.argsort(rank, kind="stable")
+    return [_pair(pairs, judged, int(row)) for row in rows[:limit] if rank[row] < 3]
+
+
+def _pair(pairs: CausalPairs, judged: JudgedPairs, row: int) -> schemas.PairItem:
+    bound_ns = float(judged.bound_ns[row])
+    if judged.invalid[row]:
+        verdict = Verdict.INVALID_CLOCK
+    elif judged.undecided[row]:
+        verdict = Verdict.INCONCLUSIVE
+    else:
+        verdict = Verdict.AFTER_TIME if judged.contradicted[row] else Verdict.BEFORE_TIME
+    return schemas.PairItem(
+        rule=PairKind(int(pairs.kind[row])).name.lower(),
+        trace_id=str(pairs.trace_id[row]),
+        first_span_id=str(pairs.first_span_id[row]),
+        second_span_id=str(pairs.second_span_id[row]),
+        first_clock=pairs.clocks[int(pairs.first_clock[row])],
+        second_clock=pairs.clocks[int(pairs.second_clock[row])],
+        raw_gap_ns=int(pairs.second_local_ns[row] - pairs.first_local_ns[row]),
+        corrected_gap_ns=None if judged.invalid[row] else int(judged.gap_reference_ns[row]),
+        bound_ns=bound_ns if np.isfinite(bound_ns) else None,
+        raw_inverted=bool(judged.raw_inverted[row]),
+        verdict=verdict.value,
+    )
