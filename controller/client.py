@@ -163,7 +163,9 @@ async def _side_by_side(
             except SwitchError as error:
                 return error
 
-    answers = await asyncio.gather(*(one(switch) for switch in fabric.switches))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(switch)) for switch in fabric.switches]
+    answers = [task.result() for task in tasks]
     return (
         [answer for answer in answers if not isinstance(answer, SwitchError)],
         [answer for answer in answers if isinstance(answer, SwitchError)],

@@ -103,10 +103,11 @@ class SwitchSession:
         )
         async with self._wrapped(None):
             await self._client.send(request)
+            answer = await self._receive()
             for _ in range(STREAM_MESSAGE_COUNT_MAX):
-                answer = await self._client.receive()
                 if answer.WhichOneof("update") == "arbitration":
                     break
+                answer = await self._receive()
             else:
                 raise SwitchError(switch=self.name, message="no answer to the arbitration")
         status = P4RpcStatus.from_status(answer.arbitration.status)
@@ -193,6 +194,14 @@ class SwitchSession:
         async with self._wrapped(batch):
             await self._client.request(self._write_request(updates))
 
+    async def _receive(self) -> p4r.StreamMessageResponse:
+        try:
+            return await self._client.receive()
+        except RuntimeError as error:  # how the library reports the end of the stream
+            raise SwitchError(
+                switch=self.name, message="the switch closed the P4Runtime stream"
+            ) from error
+
     def _write_request(self, updates: list[p4r.Update]) -> p4r.WriteRequest:
         return p4r.WriteRequest(
             device_id=self._device_id,
@@ -209,11 +218,6 @@ class SwitchSession:
             raise self._error(error, batch) from error
         except CodecError as error:
             raise SwitchError(switch=self.name, message=str(error)) from error
-        except RuntimeError as error:
-            # finsy: the switch closed the stream.
-            raise SwitchError(
-                switch=self.name, message="the switch closed the P4Runtime stream"
-            ) from error
 
     def _error(self, error: fy.P4ClientError, batch: list[Update] | None) -> SwitchError:
         """The first entry at fault, what the switch said, and how many others failed with it."""
