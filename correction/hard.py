@@ -58,17 +58,14 @@ def sample_constraints(
     value[fit.below | ~np.isfinite(value)] = np.inf
 
     shape = (*usable.shape, 2)
+    links = model.links
     least = np.full(shape, np.inf)
     np.minimum.at(least, (prepared.window, prepared.link, prepared.reverse.astype(np.int64)), value)
-    slack = np.array(
-        [
-            [
-                stamp_slack_ns(link, model, reverse=back) - link.min_delay_ns
-                for back in (False, True)
-            ]
-            for link in model.links
-        ]
+    slack: Float64s = np.array(
+        [[stamp_slack_ns(link, model, reverse=back) for back in (False, True)] for link in links],
+        np.float64,
     ).reshape(-1, 2)
+    slack -= np.array([link.min_delay_ns for link in links], np.float64)[:, None]
     coarse = instants.rest_ns[:, ends[:, 1]] - instants.rest_ns[:, ends[:, 0]]
     limit = least + slack[None, :, :] - np.stack([coarse, -coarse], axis=2)
     result = []

@@ -145,7 +145,7 @@ def _eliminate_window(
         incidence[rows, np.searchsorted(clocks, ends[rows, end])] += sign
     weight = 1.0 / sd**2
     laplacian = incidence.T @ (weight[:, None] * incidence)
-    covariance: Float64s = np.linalg.inv(laplacian) if len(clocks) else np.zeros((0, 0))
+    covariance = np.linalg.inv(laplacian).astype(np.float64)
     gain = covariance @ (incidence.T * weight)
     residual_of = np.eye(len(ends)) - incidence @ gain
     projector = weight[:, None] * residual_of  # symmetric: W - W B (B'WB)^-1 B'W

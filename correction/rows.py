@@ -2,6 +2,7 @@
 """Correction rows from window solutions: validity intervals, and holdover between windows."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def correction_rows(
                 gap = int(solved[number + 1].anchor_local_ns[clock]) - anchor
                 after = min(after, gap - gap // 2)
             cuts = sorted({-before, -min(half, before), min(half, after), after})
-            for start, end in zip(cuts[:-1], cuts[1:], strict=True):
+            for start, end in pairwise(cuts):
                 parts.append(_row(window, clock, model, options, anchor + start, anchor + end))
     rows = np.concatenate(parts) if parts else np.zeros(0, CORRECTION_DTYPE)
     return with_worst_bounds(rows)

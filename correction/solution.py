@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from correction.equations import ClassFinding
 from correction.identifiability import Cut
 from correction.links import JoinCounters
+from correction.measure import Measured
 from correction.model import FabricModel
 from correction.table import CorrectionTable
 from correction.timebase import Bools, Float64s, Int64s
@@ -57,7 +58,7 @@ class WindowSolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEstimates:
-    """Arrays indexed by link; a_uv is half the one-way difference, positive when a -> b is slower."""
+    """Arrays indexed by link; a_uv is half the one-way difference, positive if a -> b is slower."""
 
     a_ns: Float64s
     sd_ns: Float64s
@@ -109,3 +110,5 @@ class FabricSolution:
     class_findings: tuple[ClassFinding, ...]
     prior: str
     """Words for the prior of the conditional bound."""
+    measured: Measured
+    """What it was computed from (the scoring oracle starts there)."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from correction.records import TRAFFIC_ROCE, Packets
 
 WINDOW_NS = 1_000_000_000
-"""One second suits clocks that wander by about 10 ns/s: ten seconds are too long (clocks.md 2.6)."""
+"""One second suits clocks that wander by about 10 ns/s; ten are too long (clocks.md 2.6)."""
 GAP_NS = 500_000_000
 """Instrumented traffic that pauses longer than this ends a window early."""
 SHORT_NS = 200_000_000

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything measured before any link is judged: envelopes, common instants, link equations."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correction.bounds import Constraints
+from correction.envelope import Fit, fit_envelopes
+from correction.equations import ClassFinding, Equations, link_equations
+from correction.hard import sample_constraints
+from correction.identifiability import loop_links
+from correction.instants import Instants, coarse_lines, common_instants
+from correction.links import JoinCounters, Reject
+from correction.model import FabricModel
+from correction.network import Constants, Eliminated, constants, eliminate
+from correction.prepare import Prepared, prepare
+from correction.records import LinkSamples
+from correction.steps import Misfits, find_misfits
+from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Inputs of the judgement; a scoring oracle starts from the same."""
+
+    model: FabricModel
+    windows: Int64s
+    prepared: Prepared
+    fit: Fit
+    instants: Instants
+    equations: Equations
+    unknowns: Constants
+    eliminated: Eliminated
+    constraints: tuple[Constraints, ...]
+    """Per window."""
+    in_loop: Bools
+    """[link]: its asymmetry shows in some loop."""
+    misfits: Misfits
+    class_findings: tuple[ClassFinding, ...]
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """[link, 2]: clocks a and b."""
+        return link_ends(self.model)
+
+    @property
+    def window_s(self) -> Float64s:
+        """Length of each window."""
+        length: Float64s = (self.windows[:, 1] - self.windows[:, 0]) / NS_PER_S
+        return length
+
+
+def link_ends(model: FabricModel) -> NDArray[np.int64]:
+    """[link, 2]: clocks a and b."""
+    return np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+
+
+def measure(
+    samples: LinkSamples, model: FabricModel, windows: Int64s, counters: JoinCounters
+) -> Measured:
+    """From samples to one equation per link and window, and the causality constraints."""
+    windows = np.asarray(windows, np.int64).reshape(-1, 2)
+    window_s = (windows[:, 1] - windows[:, 0]) / NS_PER_S
+    prepared = prepare(samples, model, windows, counters)
+    units = [clock.stamp_unit_ns for clock in model.clocks]
+    quantum_ns = np.array([max(units[link.a], units[link.b]) for link in model.links], np.float64)
+    fit = fit_envelopes(prepared, quantum_ns=quantum_ns)
+    counters.reject(Reject.BELOW_ENVELOPE, np.count_nonzero(fit.below))
+    misfits = find_misfits(fit, model, window_s)
+    usable = ~misfits.link
+    lines = coarse_lines(fit, model, len(windows))
+    instants = common_instants(lines, prepared, model, windows, usable)
+    equations, class_findings = link_equations(fit, instants, model, usable)
+    unknowns = constants(model)
+    return Measured(
+        model=model,
+        windows=windows,
+        prepared=prepared,
+        fit=fit,
+        instants=instants,
+        equations=equations,
+        unknowns=unknowns,
+        eliminated=eliminate(equations, instants, model, unknowns),
+        constraints=tuple(sample_constraints(prepared, fit, instants, model, window_s, usable)),
+        in_loop=loop_links(link_ends(model), np.any(equations.known, axis=0), len(model.clocks)),
+        misfits=misfits,
+        class_findings=class_findings,
+    )

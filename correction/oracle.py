@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The yardstick of scoring: the same least squares, told which links are bad.
+
+Only scoring code calls this; it takes what is true as an argument and is the best that a linear
+estimate can do with the same measurements.
+"""
+
+import numpy as np
+
+from correction.engine import assemble
+from correction.links import JoinCounters
+from correction.measure import Measured
+from correction.network import posterior
+from correction.selection import Selection
+from correction.solution import FabricSolution, SolveOptions
+from correction.timebase import Bools, Float64s
+
+DROPPED_SD_NS = 1e6
+"""Prior sd of a link that is left out: it still follows its clocks, but moves none."""
+
+
+def oracle(
+    measured: Measured,
+    bad: Bools,
+    *,
+    asymmetry_sd_ns: Float64s | None = None,
+    options: SolveOptions | None = None,
+) -> FabricSolution:
+    """Weighted least squares without the links where `bad` ([link]) is true.
+
+    `asymmetry_sd_ns` ([link]) gives the true sd of the healthy links' a_uv; the declared prior
+    serves if it is not given. Nothing is flagged.
+    """
+    count = len(measured.model.links)
+    sd = measured.unknowns.prior_sd_ns.copy()
+    if asymmetry_sd_ns is not None:
+        sd[:count] = np.maximum(asymmetry_sd_ns, 1e-3)
+    sd[:count][bad] = DROPPED_SD_NS
+    estimate = posterior(measured.eliminated, sd)
+    selection = Selection(
+        bad=np.concatenate([bad, np.zeros(len(sd) - count, np.bool_)]),
+        bad_probability=np.concatenate([bad, np.zeros(len(sd) - count)]).astype(np.float64),
+        best=estimate,
+        averaged=estimate,
+        chi2=0.0,
+        degrees=0,
+    )
+    nobody = np.zeros(len(measured.model.clocks), np.bool_)
+    return assemble(
+        measured,
+        selection,
+        (),
+        nobody,
+        counters=JoinCounters(),
+        options=options or SolveOptions(),
+    )
