@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Report frames as a three-switch path would send them, for collector tests.
+
+h (port 11) leaf 1 (port 1) - (port 1) spine 101 (port 2) - (port 1) leaf 2 (port 11) h
+"""
+
+from dataclasses import dataclass, field
+
+from controller.telemetry.datagram import wrap_udp
+from controller.telemetry.frames import PtpAddresses, RoceFlow, ptp_sync, roce_frame
+from controller.telemetry.metadata import HopMetadata
+from controller.telemetry.report_encode import (
+    ReportSpec,
+    StackSpec,
+    encode_reports,
+    insert_stack,
+)
+from controller.telemetry.topology import HOST_END, TelemetryFabric, TelemetryNode
+
+REPORT_PORT = 32766
+LEAF1, SPINE, LEAF2 = 1, 101, 2
+MARKED, UNMARKED = 27, 26
+POSTCARD_BITS = 0x7C00
+STACK_REPORT_BITS = 0x4800
+ETHERNET_BYTES = 14
+
+
+def three_switch_fabric(*, stamp_unit_ns: int = 1, stamp_width_bits: int = 48) -> TelemetryFabric:
+    """The path of this module's docstring."""
+    cables = {(LEAF1, 1): (SPINE, 1), (SPINE, 2): (LEAF2, 1)}
+    return TelemetryFabric(
+        nodes={
+            node_id: TelemetryNode(
+                node_id=node_id, stamp_unit_ns=stamp_unit_ns, stamp_width_bits=stamp_width_bits
+            )
+            for node_id in (LEAF1, SPINE, LEAF2)
+        },
+        neighbours={
+            **cables,
+            **{far: near for near, far in cables.items()},
+            (LEAF1, 11): HOST_END,
+            (LEAF1, 12): HOST_END,
+            (LEAF2, 11): HOST_END,
+        },
+        report_udp_port=REPORT_PORT,
+        original_dscp={MARKED: UNMARKED},
+    )
+
+
+def hop(
+    node_id: int | None,
+    ingress_port: int,
+    egress_port: int,
+    ingress_tstamp: int | None,
+    egress_tstamp: int | None,
+) -> HopMetadata:
+    """A hop with queue 1 at depth 5 and a latency that agrees with its stamps."""
+    latency = (
+        0 if ingress_tstamp is None or egress_tstamp is None else egress_tstamp - ingress_tstamp
+    )
+    return HopMetadata(
+        node_id=node_id,
+        ingress_port=ingress_port,
+        egress_port=egress_port,
+        hop_latency=latency % 2**32,
+        queue_id=1,
+        queue_depth=5,
+        ingress_tstamp=ingress_tstamp,
+        egress_tstamp=egress_tstamp,
+    )
+
+
+SOURCE_HOP = hop(LEAF1, 11, 1, 1_000_000, 1_000_500)
+TRANSIT_HOP = hop(SPINE, 1, 2, 7_000_000, 7_000_700)
+SINK_HOP = hop(None, 1, 11, 3_000_000, 3_000_900)
+PATH_HOPS = ((LEAF1, SOURCE_HOP), (SPINE, TRANSIT_HOP), (LEAF2, SINK_HOP))
+
+FLOW = RoceFlow(
+    src_mac=0x020000000101,
+    dst_mac=0x020000000201,
+    src_ip=0x0A000101,
+    dst_ip=0x0A000201,
+    src_port=50000,
+    dest_qp=0x17,
+    dscp=UNMARKED,
+)
+PTP_ADDRESSES = PtpAddresses(
+    src_mac=0x020000000101, dst_mac=0x020000000201, src_ip=0x0A000101, dst_ip=0x0A000201
+)
+CLOCK_IDENTITY = 0x020000FFFE000101
+
+
+@dataclass(slots=True)
+class ReportSender:
+    """Numbers reports per (node, hw id) and wraps them into frames to the collector."""
+
+    sequence_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def frame(self, node_id: int, hw_id: int, *specs: ReportSpec) -> bytes:
+        """One datagram with these reports."""
+        return report_frame(self.payload(node_id, hw_id, *specs))
+
+    def payload(self, node_id: int, hw_id: int, *specs: ReportSpec) -> bytes:
+        """The same without the headers around it."""
+        number = self.sequence_numbers.get((node_id, hw_id), 0)
+        self.sequence_numbers[node_id, hw_id] = number + 1
+        return encode_reports(
+            node_id=node_id, hw_id=hw_id, sequence_number=number % 2**22, reports=specs
+        )
+
+    def roce_path(self, *, psn: int = 1) -> tuple[bytes, bytes]:
+        """(stack report, postcard) of the sink for one RoCEv2 packet over the whole path."""
+        return (
+            self.frame(LEAF2, 0, stack_report(psn=psn)),
+            self.frame(LEAF2, 1, sink_postcard(psn=psn)),
+        )
+
+    def ptp_path(self, *, sequence_id: int = 1) -> list[bytes]:
+        """The three postcards of one Sync, in path order."""
+        return [
+            self.frame(node_id, 1, ptp_postcard(values, sequence_id=sequence_id))
+            for node_id, values in PATH_HOPS
+        ]
+
+
+def report_frame(payload: bytes, *, dst_port: int = REPORT_PORT) -> bytes:
+    """A report datagram from a switch to the collector."""
+    return wrap_udp(
+        payload,
+        src_mac=0x02000000FE01,
+        dst_mac=0x02000000FE02,
+        src_ip=0x0AFF0002,
+        dst_ip=0x0AFF0001,
+        src_port=REPORT_PORT,
+        dst_port=dst_port,
+    )
+
+
+def roce_packet(*, psn: int = 1) -> bytes:
+    """The RoCEv2 packet under study from its IP header on: 118 bytes on the wire with FCS."""
+    return roce_frame(FLOW, psn=psn, payload=bytes(range(56)))[ETHERNET_BYTES:]
+
+
+def stack_report(
+    *,
+    psn: int = 1,
+    hops: tuple[HopMetadata, ...] = (SOURCE_HOP, TRANSIT_HOP),
+    metadata: HopMetadata | None = SINK_HOP,
+    metadata_bits: int = STACK_REPORT_BITS,
+    cut: int | None = None,
+) -> ReportSpec:
+    """What the sink's ingress clone reports."""
+    spec = StackSpec(hops=hops, instruction_bitmap=0xFC00, npt_value=UNMARKED << 2)
+    inner = insert_stack(roce_packet(psn=psn), spec, marked_dscp=MARKED)
+    return ReportSpec(inner=inner[:cut], metadata_bits=metadata_bits, metadata=metadata)
+
+
+def sink_postcard(*, psn: int = 1, metadata: HopMetadata = SINK_HOP) -> ReportSpec:
+    """What the sink's egress clone reports: the packet without INT, truncated."""
+    inner = roce_packet(psn=psn)[:48]
+    return ReportSpec(inner=inner, metadata_bits=POSTCARD_BITS, metadata=metadata)
+
+
+def ptp_postcard(metadata: HopMetadata, *, sequence_id: int = 1) -> ReportSpec:
+    """What each switch reports of a Sync."""
+    frame = ptp_sync(
+        PTP_ADDRESSES, domain=0, clock_identity=CLOCK_IDENTITY, sequence_id=sequence_id
+    )
+    inner = frame[ETHERNET_BYTES:]
+    return ReportSpec(inner=inner, metadata_bits=POSTCARD_BITS, metadata=metadata)
