@@ -88,16 +88,6 @@ def _grouped(model: str, points: StampPoints) -> StampPoints:
     )
 
 
-def _grouped(points: StampPoints, model_name: str) -> StampPoints:
-    """The stamp points, marked as shared by all ports of this model and speed."""
-    group = f"{model_name} {points.speed_gbps} Gb/s"
-    return replace(
-        points,
-        ingress=replace(points.ingress, group=f"{group} ingress"),
-        egress=replace(points.egress, group=f"{group} egress"),
-    )
-
-
 def min_delay_ns(link: Link, propagation_ns_per_m_min: float) -> int:
     """Certified minimum one-way propagation, rounded down; 0 where the length is not known."""
     if link.length_m is None:
