@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many packets a second one core takes through the INT pipeline.
 
-Three switches stand in a row: a leaf that starts INT, a spine that adds to it, and a leaf that takes
-it off and reports. One packet crossing one switch counts as one packet, the sink's report clones
-included in its time. Beside it stands the limit of any program: parse and deparse alone.
+Three switches stand in a row: a leaf that starts INT, a spine that adds to it, and a leaf that
+takes it off and reports. One packet crossing one switch counts as one packet, the sink's report
+clones included in its time. Beside it stands the limit of any program: parse and deparse alone.
 """
 
 import cProfile

@@ -6,6 +6,7 @@ the last byte with zeros on the right. The generated function has one fast line 
 all headers are valid, and a general path behind it.
 """
 
+import struct
 from dataclasses import dataclass
 
 from bmv2_lab.switch.errors import ProgramError
@@ -133,8 +134,8 @@ class Calculations:
         payload = False
         layout = self.expressions.layout
         for item in inputs:
-            kind, content = item["type"], item.get("value")
-            if kind == "field":
+            kind, content = str(item["type"]), item.get("value")
+            if kind == "field" and isinstance(content, list):
                 header, field = layout.field(content, where)
                 parts += self._of_field(header, field)
             elif kind == "hexstr":
@@ -167,8 +168,6 @@ class Calculations:
                 bits += words.pop()[1]
             words.append((text, bits))
         if all(bits in _WORDS for _, bits in words):
-            import struct
-
             layout = struct.Struct(">" + "".join(_WORDS[bits] for _, bits in words))
             pack = self.writer.constant("pack_", layout.pack)
             return f"{pack}({', '.join(text for text, _ in words)})"

@@ -12,7 +12,7 @@ class ProgramError(Exception):
 
 
 class StateError(Exception):
-    """A change of the switch state was refused; `code` is the canonical status (google.rpc.Code)."""
+    """A change of the switch state was refused; `code` is the canonical google.rpc.Code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

@@ -6,9 +6,8 @@ integers do the same. Each piece of source carries an upper bound in bits where 
 that a store masks only where it must.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.layout import FieldLayout, HeaderInstance, JsonObject, PhvLayout
@@ -161,11 +160,11 @@ class Expressions:
                 lines.append(f"{target} = {target} & {keep:#x} | ({part}) << {piece.shift}")
         return lines
 
-    def field_path(self, path: Any) -> tuple[HeaderInstance, FieldLayout]:
+    def field_path(self, path: Sequence[str]) -> tuple[HeaderInstance, FieldLayout]:
         """Instance and layout of a [header, field] pair."""
         return self.layout.field(path, self.where)
 
-    def load_path(self, path: Any) -> Source:
+    def load_path(self, path: Sequence[str]) -> Source:
         """Source of the field at a [header, field] pair; `$valid$` is its header's validity."""
         header_name, field_name = path
         if field_name == "$valid$":
@@ -245,6 +244,7 @@ class Expressions:
                 Source(f"{number}", number.bit_length()) if number >= 0 else Source(f"({number})")
             )
         if kind == "field":
+            assert isinstance(content, list)
             return self.load_path(content)
         if kind in ("local", "runtime_data"):
             return self._local(int(str(content)))

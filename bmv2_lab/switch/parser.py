@@ -450,18 +450,17 @@ class ParserTranslator:
             if name is None:
                 raise self.expressions.fail(f"unknown parse value set {edge['value']}")
             if mask_text is not None and masks != full:
-                bits = [key.source.bits or 0 for key in keys]
-                if any(mask & (1 << b) - 1 != (1 << b) - 1 for mask, b in zip(masks, bits)):
+                whole = [(1 << (key.source.bits or 0)) - 1 for key in keys]
+                if any(mask & w != w for mask, w in zip(masks, whole, strict=True)):
                     raise self.expressions.fail("a masked parse value set is not supported")
             return f"({', '.join(names)},) in {name}"
         values = self._split(parse_hex(str(edge["value"])), keys)
         tests = []
         for key, name, value, mask in zip(keys, names, values, masks, strict=True):
             bits = key.source.bits
-            whole = (1 << bits) - 1 if bits is not None else None
             if mask == 0:
                 continue
-            if whole is not None and mask & whole == whole:
+            if bits is not None and mask & (1 << bits) - 1 == (1 << bits) - 1:
                 tests.append(f"{name} == {value & mask}")
             else:
                 tests.append(f"{name} & {mask:#x} == {value & mask}")

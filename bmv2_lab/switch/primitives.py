@@ -5,6 +5,7 @@ One method per primitive, found by its JSON name; an unknown one is a ProgramErr
 is loaded, never a surprise at the first packet.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -73,7 +74,7 @@ class Primitives:
         writer = self.writer
         writer.line("pc = 0")
         with writer.block("while True:"):
-            for begin, end in zip(starts, starts[1:], strict=False):
+            for begin, end in itertools.pairwise(starts):
                 with writer.block(f"if pc == {begin}:"):
                     for item in primitives[begin:end]:
                         op = str(item["op"])

@@ -2,11 +2,13 @@
 """Action profiles and selectors at run time: members, groups, and what uses them."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.errors import StateError
 from bmv2_lab.switch.tables import Cell
+
+GroupRow = tuple[int, int, bytes | int]
+"""Member id, weight, and the watch port as the controller wrote it (0 or empty: none)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,7 +18,6 @@ class Member:
     member_id: int
     handle: int
     cell: Cell
-    control: Any = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,8 +26,9 @@ class Group:
 
     group_id: int
     max_size: int
-    members: list[tuple[int, int, Any]] = field(default_factory=list)  # member, weight, control
+    members: list[GroupRow] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
+    control: int = 0  # max_size as the controller wrote it
 
 
 @dataclass(slots=True)
@@ -42,7 +44,7 @@ class Profile:
     used_members: dict[int, int] = field(default_factory=dict)
     used_groups: dict[int, int] = field(default_factory=dict)
 
-    def add_member(self, member_id: int, cell: Cell, control: Any) -> None:
+    def add_member(self, member_id: int, cell: Cell) -> None:
         """Create a member."""
         if member_id in self.members:
             raise StateError(errors.ALREADY_EXISTS, f"{self.name}: member {member_id} exists")
@@ -50,9 +52,7 @@ class Profile:
             raise StateError(errors.RESOURCE_EXHAUSTED, f"{self.name}: {self.max_size} members")
         taken = {member.handle for member in self.members.values()}
         handle = next(number for number in range(len(taken) + 1) if number not in taken)
-        self.members[member_id] = Member(
-            member_id=member_id, handle=handle, cell=cell, control=control
-        )
+        self.members[member_id] = Member(member_id=member_id, handle=handle, cell=cell)
         self.member_cells[member_id] = [cell]
 
     def member(self, member_id: int) -> Member:
@@ -62,11 +62,9 @@ class Profile:
         except KeyError:
             raise StateError(errors.NOT_FOUND, f"{self.name}: no member {member_id}") from None
 
-    def modify_member(self, member_id: int, cell: Cell, control: Any) -> None:
+    def modify_member(self, member_id: int, cell: Cell) -> None:
         """Change action and arguments in place, for all groups and entries that use the member."""
-        member = self.member(member_id)
-        member.cell[:] = cell
-        member.control = control
+        self.member(member_id).cell[:] = cell
 
     def delete_member(self, member_id: int) -> None:
         """Remove a member that nothing uses; FAILED_PRECONDITION otherwise."""
@@ -88,8 +86,8 @@ class Profile:
         except KeyError:
             raise StateError(errors.NOT_FOUND, f"{self.name}: no group {group_id}") from None
 
-    def add_group(self, group_id: int, max_size: int, members: list[tuple[int, int, Any]]) -> None:
-        """Create a group of (member id, weight, control) rows."""
+    def add_group(self, group_id: int, max_size: int, members: list[GroupRow]) -> None:
+        """Create a group."""
         if not self.with_selector:
             raise StateError(errors.INVALID_ARGUMENT, f"{self.name} has no selector")
         if group_id in self.groups:
@@ -98,7 +96,7 @@ class Profile:
         self._fill(group, members)
         self.groups[group_id] = group
 
-    def modify_group(self, group_id: int, members: list[tuple[int, int, Any]]) -> None:
+    def modify_group(self, group_id: int, members: list[GroupRow]) -> None:
         """Replace the members of a group."""
         self._fill(self.group(group_id), members)
 
@@ -109,7 +107,7 @@ class Profile:
             raise StateError(errors.FAILED_PRECONDITION, f"{self.name}: group {group_id} is in use")
         del self.groups[group_id]
 
-    def _fill(self, group: Group, members: list[tuple[int, int, Any]]) -> None:
+    def _fill(self, group: Group, members: list[GroupRow]) -> None:
         if len({number for number, _, _ in members}) != len(members):
             raise StateError(errors.INVALID_ARGUMENT, "a member stands twice in one group")
         if any(weight < 1 for _, weight, _ in members):

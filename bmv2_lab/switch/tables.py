@@ -138,7 +138,7 @@ class Table:
 
     # Data plane
 
-    def lookup(self, key: Any) -> Cell:
+    def lookup(self, key: int | Key) -> Cell:
         """The cell for a key that the memo does not hold; a bare int for a one-field key."""
         if self._stale:
             self._rebuild()

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 from bmv2_lab.switch import layout as phv
 from bmv2_lab.switch.calculations import Calculations
@@ -49,7 +49,7 @@ def _complete(document: JsonObject) -> JsonObject:
 class SwitchProgram:
     """One translated program. Immutable; any number of switches may run it."""
 
-    _cache: OrderedDict[str, "SwitchProgram"] = OrderedDict()
+    _cache: ClassVar[OrderedDict[str, "SwitchProgram"]] = OrderedDict()
 
     def __init__(self, document: JsonObject, digest: str) -> None:
         self.document = document
