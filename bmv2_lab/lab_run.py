@@ -86,12 +86,10 @@ async def program_switches(
     fabric: Fabric, switches: dict[str, EmbeddedSwitch], pipeline: Pipeline
 ) -> DeployResult:
     """Serve P4Runtime for every switch, let the controller program all, and stop serving."""
-    server = await serve(list(switches.values()))
+    server = await serve(switches.values())
     try:
-        addresses = {
-            name: f"127.0.0.1:{port}" for name, port in zip(switches, server.ports, strict=True)
-        }
-        return await deploy(fabric, addresses, pipeline)
+        addresses = {name: server.addresses[sw.device_id] for name, sw in switches.items()}
+        return await deploy(fabric, addresses)
     finally:
         await server.stop()
 

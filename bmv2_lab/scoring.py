@@ -158,9 +158,7 @@ def _unexplained_share(truth: Truth, fabric: Fabric, flagged: set[str]) -> float
     return len(flagged - excused) / count
 
 
-def score_links(
-    truth: Truth, fabric: Fabric, estimates: Mapping[str, LinkEstimate]
-) -> LinkScore:
+def score_links(truth: Truth, fabric: Fabric, estimates: Mapping[str, LinkEstimate]) -> LinkScore:
     """Scores the asymmetric links between switches."""
     hosts = {host.name for host in fabric.hosts}
     true_bad: set[str] = set()
@@ -209,9 +207,7 @@ def score_attribution(
             correct += 1
         else:
             wrong += 1
-    return AttributionScore(
-        cases=len(cases), correct=correct, wrong=wrong, abstained=abstained
-    )
+    return AttributionScore(cases=len(cases), correct=correct, wrong=wrong, abstained=abstained)
 
 
 def _true_ns(

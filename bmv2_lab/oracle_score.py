@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the oracle: the best that the run's own measurements allow to somebody who is told
+which links are bad (design, Definitions)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bmv2_lab.scoring import BAD_LINK_NS
+from bmv2_lab.truth import Truth
+from correction.links import JoinCounters, link_samples
+from correction.measure import measure
+from correction.model import FabricModel
+from correction.oracle import oracle
+from correction.records import NO_TSTAMP_NS, Exchanges, Hops, Packets
+from correction.servo import ServoLog, free_running_exchanges, steered_table
+
+
+def oracle_errors_ns(
+    truth: Truth,
+    model: FabricModel,
+    packets: Packets,
+    hops: Hops,
+    exchanges: Exchanges,
+    servos: Mapping[int, ServoLog],
+    windows: NDArray[np.int64],
+    *,
+    asymmetry_sd_ns: float,
+) -> dict[str, NDArray[np.float64]]:
+    """Per NIC clock, the oracle's error at each window's centre, ns; NaN where it has none.
+
+    asymmetry_sd_ns: the true deviation of the healthy links' asymmetry.
+    """
+    bad = np.array([abs(link.asymmetry_ns) >= BAD_LINK_NS for link in truth.links])
+    samples, _ = link_samples(packets, hops, free_running_exchanges(exchanges, servos), model)
+    measured = measure(samples, model, windows, JoinCounters())
+    solution = oracle(measured, bad, asymmetry_sd_ns=np.full(len(model.links), asymmetry_sd_ns))
+    table = steered_table(solution.table, servos)
+    errors: dict[str, list[float]] = {}
+    for window in truth.windows:
+        for reading in window.clocks:
+            index = table.clock_names.index(reading.clock)
+            reference_ns = int(
+                table.convert(np.array([reading.local_ns], np.int64), index).reference_ns[0]
+            )
+            offset_ns = reading.local_ns - reference_ns
+            known = reference_ns != NO_TSTAMP_NS
+            errors.setdefault(reading.clock, []).append(
+                offset_ns - reading.offset_ns if known else float("nan")
+            )
+    return {clock: np.array(values) for clock, values in errors.items()}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a recording to corrections: reports and exchanges in, rows for the store out.
+
+The same door for a lab run and for a user's own captures: `fabric.yaml`, a pcap of telemetry
+reports and `exchanges.jsonl`. Nothing here knows what is true.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.fabric import Fabric
+from controller.fabric_model import fabric_model
+from controller.ptp_log import PtpLog, read_ptp_log
+from controller.telemetry.collector import Collection, collect
+from controller.telemetry.pcap import read_pcap
+from correction.engine import solve
+from correction.model import ClockKind, FabricModel
+from correction.servo import ServoLog, free_running_exchanges, steered_table
+from correction.solution import FabricSolution
+from correction.table import UNBOUNDED_NS, CorrectionTable, Status
+from correction.windows import telemetry_windows
+from tracing_core.model import ClockStatus, Correction, LinkEstimate
+
+_CLOCK_STATUS = {
+    Status.OK: ClockStatus.SYNCHRONISED,
+    Status.AMBIGUOUS: ClockStatus.FLAGGED,
+    Status.STALE: ClockStatus.UNKNOWN,
+    Status.INCONSISTENT: ClockStatus.DISRUPTED,
+    Status.FLOATING: ClockStatus.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Everything derived from one recording."""
+
+    fabric: Fabric
+    model: FabricModel
+    collection: Collection
+    ptp_log: PtpLog
+    windows: NDArray[np.int64]
+    solution: FabricSolution
+    """Clocks of steered NICs in free-running time."""
+    table: CorrectionTable
+    """The same on the clocks as they read, servo adjustments included."""
+
+    @property
+    def servos(self) -> Mapping[int, ServoLog]:
+        """Servo logs by clock index."""
+        return _servos_by_clock(self.ptp_log, self.model)
+
+
+def analyse(fabric: Fabric, reports: Path, exchanges: Path) -> Analysis:
+    """Decode, join and solve one recording."""
+    model = fabric_model(fabric)
+    collection = collect(read_pcap(reports), fabric)
+    clients = {
+        clock.name: index for index, clock in enumerate(model.clocks) if clock.kind is ClockKind.NIC
+    }
+    ptp_log = read_ptp_log(exchanges, clients)
+    servos = _servos_by_clock(ptp_log, model)
+    windows = telemetry_windows(collection.packets)
+    solution = solve(
+        collection.packets,
+        collection.hops,
+        free_running_exchanges(ptp_log.exchanges, servos),
+        model,
+        windows,
+    )
+    return Analysis(
+        fabric=fabric,
+        model=model,
+        collection=collection,
+        ptp_log=ptp_log,
+        windows=windows,
+        solution=solution,
+        table=steered_table(solution.table, servos),
+    )
+
+
+def _servos_by_clock(ptp_log: PtpLog, model: FabricModel) -> dict[int, ServoLog]:
+    index = {clock.name: number for number, clock in enumerate(model.clocks)}
+    return {index[name]: log for name, log in ptp_log.servos.items() if name in index}
+
+
+def correction_rows(analysis: Analysis) -> list[Correction]:
+    """The table as rows of the store, each with the worst bound within its validity."""
+    solution = analysis.solution
+    rows: list[Correction] = []
+    for row in analysis.table.rows:
+        clock = int(row["clock"])
+        window = int(row["window"])
+        status = Status(int(row["status"]))
+        rows.append(
+            Correction(
+                clock=analysis.table.clock_names[clock],
+                valid_from_local_ns=int(row["valid_from_local_ns"]),
+                valid_to_local_ns=int(row["valid_to_local_ns"]),
+                anchor_local_ns=int(row["anchor_local_ns"]),
+                offset_ns=int(row["offset_ns"]),
+                rate_ppb=float(row["rate_ppb"]),
+                bound_hard_ns=_bound(int(row["bound_hard_worst_ns"])),
+                bound_conditional_ns=_bound(int(row["bound_conditional_worst_ns"])),
+                method=analysis.table.method_of(clock, analysis.model.reference).value,
+                prior=analysis.table.prior,
+                status=_CLOCK_STATUS[status],
+                reason=solution.windows[window].reason[clock],
+            )
+        )
+    return rows
+
+
+def _bound(bound_ns: int) -> int | None:
+    return None if bound_ns == UNBOUNDED_NS else bound_ns
+
+
+def link_estimates(analysis: Analysis) -> list[LinkEstimate]:
+    """What was measured per link; NaN where a link lies in no loop."""
+    links = analysis.solution.links
+    samples = analysis.solution.counters
+    assert samples is not None
+    return [
+        LinkEstimate(
+            link=link.name,
+            a_uv_ns=float(links.a_ns[index]) if links.observable[index] else math.nan,
+            sigma_ns=float(links.sd_ns[index]),
+            bad=bool(links.asymmetric[index]),
+            delay_ab_ns=float(links.half_round_trip_ns[index] + links.a_ns[index]),
+            delay_ba_ns=float(links.half_round_trip_ns[index] - links.a_ns[index]),
+        )
+        for index, link in enumerate(analysis.model.links)
+    ]
+
+
+def with_addresses(fabric: Fabric, addresses: Mapping[str, str]) -> Fabric:
+    """The fabric with other P4Runtime addresses."""
+    return replace(
+        fabric,
+        switches=tuple(
+            replace(switch, p4runtime=addresses.get(switch.name, switch.p4runtime))
+            for switch in fabric.switches
+        ),
+    )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `tempotrace` command: arguments and sub-commands, no logic of its own."""
+
+import typer
+
+from tempotrace.commands import (
+    attribute,
+    bench,
+    collect,
+    correct,
+    demo,
+    deploy,
+    lab,
+    p4,
+    serve,
+    trace,
+)
+
+app = typer.Typer(
+    name="tempotrace",
+    help="Accurate distributed tracing for AI clusters on RoCEv2 fabrics.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.add_typer(lab.app, name="lab")
+app.add_typer(p4.app, name="p4")
+app.add_typer(deploy.app, name="deploy")
+app.command("collect")(collect.collect_command)
+app.add_typer(correct.app, name="correct")
+app.command("serve")(serve.serve)
+app.add_typer(trace.app, name="trace")
+app.command("attribute")(attribute.attribute)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job, end to end: lab run, service, OTLP export, analysis, answers over HTTP, score.
+
+Spans arrive as OTLP from the OpenTelemetry SDK over HTTP, the analysis reads the files that the lab
+wrote, and the score's attribution comes from the HTTP API. Truth enters in `score_run` alone.
+"""
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from bmv2_lab.lab_run import (
+    EXCHANGES_FILE,
+    FABRIC_FILE,
+    REPORTS_FILE,
+    SPANS_FILE,
+    SUMMARY_FILE,
+    TRUTH_FILE,
+    LabRun,
+    run_lab,
+    write_lab_files,
+)
+from bmv2_lab.oracle_score import oracle_errors_ns
+from bmv2_lab.scenarios import Scenario
+from bmv2_lab.scoring import (
+    AttributionVerdict,
+    score_attribution,
+    score_links,
+    score_sync,
+    undecided_far_share,
+)
+from controller.fabric_file import load_fabric
+from correction.links import link_samples
+from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
+from tracing_core.analysis import Analysis as StoreAnalysis
+from tracing_core.sdk import OtlpExport
+from tracing_core.service.app import create_app
+from tracing_core.service.run import ServiceHandle, serve_in_thread
+from tracing_core.store import Store, links_of, nodes_of
+
+SUMMARY_VERSION = 1
+HTTP_TIMEOUT_S = 60.0
+SHORT_FRAME_BYTES = 1_000
+"""Between acknowledgements and data."""
+DIGITS = 3
+"""Decimals of the figures in summary.json."""
+
+Progress = Callable[[str, float], None]
+Summary = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class FinishedDemo:
+    """A finished run whose service still answers."""
+
+    summary: Summary
+    service: ServiceHandle
+    store: Store
+    analysis: Analysis
+    run: LabRun
+
+
+@contextmanager
+def run_demo(
+    scenario: Scenario, seed: int, out: Path, progress: Progress, *, port: int = 0
+) -> Iterator[FinishedDemo]:
+    """Run everything; the service answers until the context ends, and leaves nothing behind."""
+    started_s = time.monotonic()
+    store_path = Path(tempfile.mkdtemp(prefix="tempotrace-store-"))
+    try:
+        with (
+            Store.open(store_path) as store,
+            serve_in_thread(create_app(store), port=port) as service,
+        ):
+            run = run_lab(scenario, seed, progress)
+            progress("write files", 0.0)
+            write_lab_files(run, out)
+            progress("export spans", 0.0)
+            _export_spans(run, out, service)
+            progress("analyse", 0.0)
+            analysis = analyse(
+                load_fabric(out / FABRIC_FILE), out / REPORTS_FILE, out / EXCHANGES_FILE
+            )
+            progress("store", 0.0)
+            publish(analysis, store)
+            progress("score", 0.0)
+            summary = score_run(run, analysis, store, service, progress)
+            run.lab.truth.write(out / TRUTH_FILE)
+            summary["wall_s"] = round(time.monotonic() - started_s, 1)
+            write_summary(summary, out)
+            progress("done", 1.0)
+            yield FinishedDemo(
+                summary=summary, service=service, store=store, analysis=analysis, run=run
+            )
+    finally:
+        shutil.rmtree(store_path, ignore_errors=True)
+
+
+def publish(analysis: Analysis, store: Store) -> int:
+    """Put an analysis into the store; returns the new correction version."""
+    store.fabric.replace(nodes_of(analysis.model), links_of(analysis.model))
+    store.telemetry.append(analysis.collection.packets, analysis.collection.hops)
+    return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
+
+
+def _export_spans(run: LabRun, out: Path, service: ServiceHandle) -> None:
+    with (
+        (out / SPANS_FILE).open("w", encoding="utf-8", newline="\n") as file,
+        OtlpExport(endpoint=f"{service.url}/v1/traces", jsonl=file) as export,
+    ):
+        export.export(run.spans.spans)
+
+
+def score_run(
+    run: LabRun, analysis: Analysis, store: Store, service: ServiceHandle, progress: Progress
+) -> Summary:
+    """The summary of the design's contract; the only place that sees both answer and truth."""
+    truth, fabric = run.lab.truth, analysis.fabric
+    table = store.corrections.table()
+    oracle = oracle_errors_ns(
+        truth,
+        analysis.model,
+        analysis.collection.packets,
+        analysis.collection.hops,
+        analysis.ptp_log.exchanges,
+        analysis.servos,
+        analysis.windows,
+        asymmetry_sd_ns=run.scenario.nuisance.link_asymmetry_sd_ns,
+    )
+    sync = score_sync(truth, fabric, table, oracle)
+    pairs, judged = StoreAnalysis(store).judged_pairs()
+    stamps = {name: node.true_of_stamp for name, node in run.lab.host_nodes.items()}
+    with httpx.Client(base_url=service.url, timeout=HTTP_TIMEOUT_S, trust_env=False) as client:
+        inversions = _get(client, "/v1/inversions")
+        verdicts = {
+            fault.span_id: attribution_verdict(
+                _get(client, f"/v1/attribution/{fault.trace_id}/{fault.span_id}")
+            )
+            for fault in truth.faults
+            if fault.span_id
+        }
+    counters = analysis.collection.counters
+    return {
+        "version": SUMMARY_VERSION,
+        "scenario": run.scenario.name,
+        "seed": run.seed,
+        "switches": len(fabric.switches),
+        "hosts": len(fabric.hosts),
+        "reports": {
+            "received": counters.received,
+            "decoded": counters.decoded,
+            "lost": counters.lost,
+            "rejected": counters.rejected_total,
+        },
+        "sync": _rounded(asdict(sync)),
+        "links": asdict(score_links(truth, fabric, store.corrections.links())),
+        "spans": store.spans.count(),
+        "inversions": {
+            "raw": inversions["raw"],
+            "corrected": inversions["corrected"],
+            "undecided": inversions["undecided"],
+            "pairs": inversions["pairs"],
+            "undecided_far_share": round(
+                undecided_far_share(pairs, judged, stamps, sync.corrected_error_ns_rms), 5
+            ),
+        },
+        "attribution": asdict(score_attribution(truth.faults, verdicts)),
+        "icrc_errors": sum(e.counters.icrc_errors for e in run.lab.endpoints.values()),
+        "transfers_incomplete": run.spans.transfers_incomplete,
+        "samples_per_direction_min": _samples_per_direction_min(analysis),
+    }
+
+
+def attribution_verdict(answer: Mapping[str, Any]) -> AttributionVerdict:
+    """The API's verdict in the words of the truth file; an abstention names no entity."""
+    kind, entity = answer["kind"], answer["entity_id"]
+    if kind == "none":
+        return AttributionVerdict(kind=kind, entity="")
+    if kind == "host":
+        return AttributionVerdict(kind=answer["side"], entity=entity.split("/")[0])
+    return AttributionVerdict(kind=kind, entity=entity)
+
+
+def _samples_per_direction_min(analysis: Analysis) -> int:
+    """Fewest samples of any fabric link in one direction, window and RoCE length class."""
+    samples, _ = link_samples(
+        analysis.collection.packets,
+        analysis.collection.hops,
+        analysis.ptp_log.exchanges[:0],
+        analysis.model,
+    )
+    fewest: list[int] = []
+    roce = samples["queue_id"] > 0
+    links = [index for index, link in enumerate(analysis.model.links) if not link.access]
+    for start_ns, end_ns in analysis.windows.tolist():
+        inside = (samples["capture_collector_ns"] >= start_ns) & (
+            samples["capture_collector_ns"] < end_ns
+        )
+        for large in (False, True):
+            chosen = samples[
+                inside & roce & ((samples["frame_bytes"] > SHORT_FRAME_BYTES) == large)
+            ]
+            counts = np.bincount(
+                2 * chosen["link"] + chosen["reverse"], minlength=2 * len(analysis.model.links)
+            )
+            fewest += [int(counts[2 * i : 2 * i + 2].min()) for i in links]
+    return min(fewest, default=0)
+
+
+def _get(client: httpx.Client, path: str) -> Mapping[str, Any]:
+    response = client.get(path)
+    response.raise_for_status()
+    answer: Mapping[str, Any] = response.json()
+    return answer
+
+
+def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: round(value, DIGITS) if isinstance(value, float) else value
+        for name, value in values.items()
+    }
+
+
+def write_summary(summary: Summary, out: Path) -> None:
+    """Write summary.json; the same run gives the same bytes but for wall_s."""
+    text = json.dumps(summary, indent=1, sort_keys=True)
+    (out / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")

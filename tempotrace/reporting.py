@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Progress and result tables on the terminal."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+
+class ProgressDisplay:
+    """One bar per stage on a terminal; one line per stage elsewhere; nothing when quiet."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._console = Console(stderr=True)
+        self._progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        if not quiet and self._console.is_terminal:
+            self._progress = Progress(
+                TextColumn("{task.description:14}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=self._console,
+            )
+
+    def __enter__(self) -> "ProgressDisplay":
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def update(self, stage: str, share: float) -> None:
+        """`share` of `stage` is done; a new stage ends the one before it."""
+        if self._quiet or stage == "done":
+            self._finish()
+            return
+        if stage not in self._tasks:
+            self._finish()
+            if self._progress is not None:
+                self._tasks[stage] = self._progress.add_task(stage, total=1.0)
+            else:
+                self._tasks[stage] = TaskID(len(self._tasks))
+                self._console.print(f"{stage} ...", highlight=False)
+        if self._progress is not None:
+            self._progress.update(self._tasks[stage], completed=share)
+
+    def close(self) -> None:
+        """Stop drawing."""
+        self._finish()
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _finish(self) -> None:
+        if self._progress is not None:
+            for task in self._tasks.values():
+                self._progress.update(task, completed=1.0)
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """The demo's table, on standard output."""
+    sync, links = summary["sync"], summary["links"]
+    inversions, attribution = summary["inversions"], summary["attribution"]
+    reports = summary["reports"]
+    table = Table(
+        title=f"{summary['scenario']}, seed {summary['seed']}: {summary['switches']} switches, "
+        f"{summary['hosts']} hosts"
+    )
+    table.add_column("quantity")
+    table.add_column("value", justify="right")
+    rows = (
+        ("raw PTP error", f"{sync['ptp_raw_error_ns_rms']:.0f} ns rms"),
+        (
+            "corrected error",
+            f"{sync['corrected_error_ns_rms']:.1f} ns rms, "
+            f"{sync['corrected_error_ns_max']:.1f} ns max",
+        ),
+        ("oracle error", f"{sync['oracle_error_ns_rms']:.1f} ns rms"),
+        (
+            "hard bound",
+            f"{sync['bound_hard_median_ns']:.0f} ns median, "
+            f"{100 * sync['bound_hard_coverage']:.0f} % covered",
+        ),
+        (
+            "conditional bound",
+            f"{sync['bound_conditional_median_ns']:.0f} ns median, "
+            f"{100 * sync['bound_conditional_coverage']:.0f} % covered",
+        ),
+        ("clocks flagged", f"{sync['nodes_flagged']}"),
+        (
+            "asymmetric links",
+            f"{links['asymmetric_found']} of {links['asymmetric_true']} found, "
+            f"{links['false_alarms']} false alarms",
+        ),
+        (
+            "telemetry reports",
+            f"{reports['decoded']} decoded, {reports['lost']} lost, {reports['rejected']} rejected",
+        ),
+        ("spans", f"{summary['spans']}"),
+        (
+            "inversions",
+            f"{inversions['raw']} raw, {inversions['corrected']} corrected, "
+            f"{inversions['undecided']} undecided of {inversions['pairs']}",
+        ),
+        (
+            "attribution",
+            f"{attribution['correct']} right, {attribution['wrong']} wrong, "
+            f"{attribution['abstained']} abstained of {attribution['cases']}",
+        ),
+        ("wall time", f"{summary['wall_s']} s"),
+    )
+    for name, value in rows:
+        table.add_row(name, value)
+    Console().print(table)
