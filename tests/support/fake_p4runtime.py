@@ -29,6 +29,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     """Updates that are accepted but not carried out."""
     silent: bool = False
     """Never answers the arbitration."""
+    dies_after: int | None = None
+    """After this many write requests nothing answers any more, as if the process were gone."""
     plain_errors: bool = False
     """Errors come without the details that say which update failed."""
 
@@ -74,6 +76,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     async def Write(
         self, request: p4r.WriteRequest, context: "grpc.aio.ServicerContext"
     ) -> p4r.WriteResponse:
+        if self.dies_after is not None and len(self.write_sizes) >= self.dies_after:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
         self.write_sizes.append(len(request.updates))
         errors = []
         for update in request.updates:

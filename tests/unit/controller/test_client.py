@@ -269,6 +269,47 @@ async def test_strays_are_removed(fabric: Fabric, pipeline: Pipeline) -> None:
     assert switch.entities == wanted
 
 
+@pytest.mark.parametrize("dies_after", [0, 1, 4, 9])
+async def test_interrupted_deployment_is_finished_by_the_next(
+    dies_after: int, fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off after any number of writes it is an error, and applying again completes it."""
+    monkeypatch.setattr(client, "WRITE_SIZE_MAX", 3)
+    leaf = only(fabric, "leaf1")
+    switch = FakeSwitch(dies_after=dies_after)
+    async with serve_fake(switch) as address:
+        cut_off = await deploy(leaf, {"leaf1": address}, pipeline)
+        (error,) = cut_off.errors
+        assert str(error).startswith("leaf1: ")
+        assert "UNAVAILABLE: Socket closed" in str(error)
+        switch.dies_after = None
+        finished = await deploy(leaf, {"leaf1": address}, pipeline)
+    assert finished.ok
+    assert finished.pipelines_pushed == 0
+    untouched = FakeSwitch()
+    async with serve_fake(untouched) as address:
+        await deploy(leaf, {"leaf1": address}, pipeline)
+    assert switch.entities == untouched.entities
+
+
+async def test_one_bad_entry_in_a_thousand_is_found(pipeline: Pipeline) -> None:
+    """A switch that rejects one route of 1,000 is an error that names this route."""
+    hosts = leaf_spine(leaves=5, spines=1, hosts_per_leaf=200, tenants=["t"])
+    bare = replace(hosts, switches=tuple(replace(s, prefixes=()) for s in hosts.switches))
+    table_id = pipeline.schema.tables["ipv4_lpm"].id
+
+    def reject(update: p4r.Update) -> str | None:
+        entry = update.entity.table_entry
+        bad = entry.table_id == table_id and entry.match[0].lpm.value == bytes([10, 0, 4, 77])
+        return "no room" if bad else None
+
+    async with serve_fake(FakeSwitch(reject=reject)) as address:
+        result = await deploy(bare, {"spine1": address}, pipeline)
+    error = next(error for error in result.errors if error.switch == "spine1")
+    assert error.where == "ipv4_lpm [dst_addr=10.0.4.77/32]"
+    assert "(1 of 500 updates of this request failed)" in error.message
+
+
 def test_session_error_is_one_line() -> None:
     """A message of several lines is joined."""
     error = session.SwitchError(switch="leaf1", message="a\n  b", where="punt [any]")
