@@ -7,6 +7,7 @@ No data plane and no checks: it is there for the faults that a sound switch does
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 from finsy import pbutil
@@ -53,7 +54,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     async def GetForwardingPipelineConfig(
         self,
         request: p4r.GetForwardingPipelineConfigRequest,
-        context: "grpc.aio.ServicerContext",
+        context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> p4r.GetForwardingPipelineConfigResponse:
         if self.config is None:
             await context.abort(
@@ -74,7 +75,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def Write(
-        self, request: p4r.WriteRequest, context: "grpc.aio.ServicerContext"
+        self, request: p4r.WriteRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> p4r.WriteResponse:
         if self.dies_after is not None and len(self.write_sizes) >= self.dies_after:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
@@ -110,7 +111,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return p4r.WriteResponse()
 
     async def Read(
-        self, request: p4r.ReadRequest, context: "grpc.aio.ServicerContext"
+        self, request: p4r.ReadRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> AsyncIterator[p4r.ReadResponse]:
         if self.config is None:
             await context.abort(
@@ -123,6 +124,11 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             if _matches(wildcard, entity)
         ]
         yield p4r.ReadResponse(entities=found)
+
+    async def Capabilities(
+        self, request: p4r.CapabilitiesRequest, context: object
+    ) -> p4r.CapabilitiesResponse:
+        return p4r.CapabilitiesResponse(p4runtime_api_version="1.3.0")
 
 
 def entity_key(entity: p4r.Entity) -> bytes:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deployment against a server that misbehaves: clear errors, no half-applied state unnoticed."""
 
+import json
 from dataclasses import replace
 
 import anyio
@@ -249,7 +250,7 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
     plan = format_plan(drifted)
     assert "  ~ clone session 1: port 60 instance 0  (was port 2 instance 0)" in plan
     assert "  - clone session 9: port 1 instance 0" in plan
-    (state,) = difference_json(drifted)["switches"]
+    (state,) = json.loads(json.dumps(difference_json(drifted)))["switches"]
     assert state["name"] == "leaf1"
     assert len(state["updates"]) == 2
 
