@@ -200,22 +200,22 @@ def run(packets: int = 3000) -> BenchResult:
     current_frames = frames
     for switch, port in path:
         following = []
-        begin_s = time.perf_counter()
+        begin_s = time.process_time()
         for number, frame in enumerate(current_frames):
             sent, _ = forward(switch, frame, port, 10**9 + number * 1000)
             following.append(sent)
-        times_s.append(time.perf_counter() - begin_s)
+        times_s.append(time.process_time() - begin_s)
         current_frames = [frame for frame in following if frame is not None]
         assert len(current_frames) == packets
     assert [frame[14:] for frame in current_frames] != []
     spine = path[1][0]
     start, parse, deparse = (spine.namespace[n] for n in ("start", "parse_packet", "deparse"))
-    begin_s = time.perf_counter()
+    begin_s = time.process_time()
     for frame in frames:
         packet = start(frame, len(frame))
         parse(packet)
         deparse(packet)
-    bare_s = time.perf_counter() - begin_s
+    bare_s = time.process_time() - begin_s
     return BenchResult(
         packets_per_s=3 * packets / sum(times_s),
         source_packets_per_s=packets / times_s[0],

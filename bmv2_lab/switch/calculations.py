@@ -106,24 +106,29 @@ class Calculations:
         writer, saved = self.writer, self.writer.depth
         with writer.block(f"def {name}(P):"):
             writer.line(f'"""{algo} of {where}"""')
-            fixed = all(part.bits for part in parts)
-            valid = sorted({p.valid_slot for p in parts if p.valid_slot is not None})
+            fixed = [part for part in parts if part.bits]
+            valid = sorted({p.valid_slot for p in fixed if p.valid_slot is not None})
+            tests = [f"P[{number}]" for number in valid]
+            for part in parts:  # the fast line is for packets whose varbit fields are empty
+                if not part.bits:
+                    present = "" if part.valid_slot is None else f"P[{part.valid_slot}] and "
+                    tests.append(f"not ({present}{part.text})")
             fast = None
-            if fixed and parts:
-                total = sum(part.bits for part in parts)
+            if fixed:
+                total = sum(part.bits for part in fixed)
                 if algo in ("csum16", "cksum16") and not (payload and total % 16):
-                    fast = self._sum(_merge(parts), total, payload)
+                    fast = self._sum(_merge(fixed), total, payload)
                 elif not payload:
-                    fast = [f"return {function}({self._packed(_merge(parts), total)})"]
+                    fast = [f"return {function}({self._packed(_merge(fixed), total)})"]
             if fast is not None:
-                if valid:
-                    with writer.block("if " + " and ".join(f"P[{n}]" for n in valid) + ":"):
+                if tests:
+                    with writer.block(f"if {' and '.join(tests)}:"):
                         for line in fast:
                             writer.line(line)
                 else:
                     for line in fast:
                         writer.line(line)
-            if fast is None or valid:
+            if fast is None or tests:
                 self._general(parts, payload, function)
         writer.depth = saved
         writer.line("")

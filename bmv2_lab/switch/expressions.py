@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.layout import FieldLayout, HeaderInstance, JsonObject, PhvLayout
+from bmv2_lab.switch.layout import FieldLayout, HeaderInstance, JsonObject, PhvLayout, Piece
+from bmv2_lab.switch.writer import ContainerStore
 
 # Shifting further than this gives zero in every field that P4 can declare.
 SHIFT_LIMIT_BITS = 1 << 14
@@ -81,6 +82,11 @@ def slot(base: int | str, offset: int) -> str:
     return f"P[{base} + {offset}]" if offset else f"P[{base}]"
 
 
+def _keep(piece: Piece) -> int:
+    """The bits of a container that a store into one piece leaves alone."""
+    return ((1 << piece.container_bits) - 1) ^ (((1 << piece.bits) - 1) << piece.shift)
+
+
 def unwrap(item: JsonObject) -> JsonObject:
     """Strip the `expression` wrappers until an operation or a typed value is left."""
     while "op" not in item and item.get("type") == "expression":
@@ -131,7 +137,9 @@ class Expressions:
             return Source(f"(({text} ^ {half:#x}) - {half:#x})")
         return Source(text, field.bits)
 
-    def store(self, field: FieldLayout, base: int | str, value: Source) -> list[str]:
+    def store(
+        self, field: FieldLayout, base: int | str, value: Source
+    ) -> list[str | ContainerStore]:
         """Lines that store a value into a field, cut to its width."""
         if field.varbit:
             raise self.fail(f"field {field.name} has no fixed width; assign_VL is needed")
@@ -142,10 +150,8 @@ class Expressions:
             target = slot(base, piece.slot)
             if piece.bits == piece.container_bits:
                 return [f"{target} = {text}"]
-            keep = ((1 << piece.container_bits) - 1) ^ (((1 << piece.bits) - 1) << piece.shift)
-            moved = f"({text})" if piece.shift == 0 else f"({text}) << {piece.shift}"
-            return [f"{target} = {target} & {keep:#x} | {moved}"]
-        lines = [f"x = {text}"]
+            return [ContainerStore.of(target, _keep(piece), text, piece.shift)]
+        lines: list[str | ContainerStore] = [f"x = {text}"]
         position = field.bits
         for piece in field.pieces:
             position -= piece.bits
@@ -156,8 +162,7 @@ class Expressions:
             if piece.bits == piece.container_bits:
                 lines.append(f"{target} = {part}")
             else:
-                keep = ((1 << piece.container_bits) - 1) ^ (((1 << piece.bits) - 1) << piece.shift)
-                lines.append(f"{target} = {target} & {keep:#x} | ({part}) << {piece.shift}")
+                lines.append(ContainerStore.of(target, _keep(piece), part, piece.shift))
         return lines
 
     def field_path(self, path: Sequence[str]) -> tuple[HeaderInstance, FieldLayout]:

@@ -6,7 +6,7 @@ is loaded, never a surprise at the first packet.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bmv2_lab.switch import layout as slots
@@ -14,7 +14,7 @@ from bmv2_lab.switch.calculations import Calculations
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.expressions import Expressions, Source, parse_hex, slot, unwrap
 from bmv2_lab.switch.layout import HeaderInstance, JsonObject
-from bmv2_lab.switch.writer import Writer
+from bmv2_lab.switch.writer import ContainerStore, Writer
 
 DROP_PORT = 511
 
@@ -97,7 +97,7 @@ class Primitives:
 
     # Helpers
 
-    def _lines(self, lines: list[str]) -> None:
+    def _lines(self, lines: Iterable[str | ContainerStore]) -> None:
         for text in lines:
             self.writer.line(text)
 
@@ -139,14 +139,14 @@ class Primitives:
             return name, size, value.text if int(value.text) < size else None
         return name, size, value.text
 
-    def _guarded(self, index: str, size: int, lines: list[str]) -> None:
-        """Lines that use `{i}`; an index outside of the array does nothing, as in BMv2."""
+    def _guarded(self, index: str, size: int, use: Callable[[str], None]) -> None:
+        """Write `use(index)`; an index outside of the array does nothing, as in BMv2."""
         if index.isdigit():
-            self._lines([line.replace("{i}", index) for line in lines])
+            use(index)
             return
         self.writer.line(f"i = {index}")
-        with self.writer.block(f"if 0 <= i < {size}:"):
-            self._lines([line.replace("{i}", "i") for line in lines])
+        with self.writer.block(f"if i < {size}:"):
+            use("i")
 
     # Assignments
 
@@ -320,11 +320,7 @@ class Primitives:
             return
         python = self.expressions.registers[name]
         bits = int(self.arrays[name]["bitwidth"])
-        start = len(self.writer.lines)
-        self._assign(target, Source(f"{python}[{{i}}]", bits))
-        lines = [line.strip() for line in self.writer.lines[start:]]
-        del self.writer.lines[start:]
-        self._guarded(number, size, lines)
+        self._guarded(number, size, lambda i: self._assign(target, Source(f"{python}[{i}]", bits)))
 
     def op_register_write(self, array: JsonObject, index: JsonObject, source: JsonObject) -> None:
         name, size, number = self._index(array, index)
@@ -335,7 +331,7 @@ class Primitives:
         value = self.expressions.value(source)
         fits = value.bits is not None and value.bits <= bits
         text = value.text if fits else f"{value.text} & {(1 << bits) - 1:#x}"
-        self._guarded(number, size, [f"{python}[{{i}}] = {text}"])
+        self._guarded(number, size, lambda i: self.writer.line(f"{python}[{i}] = {text}"))
 
     def op_count(self, array: JsonObject, index: JsonObject) -> None:
         name, size, number = self._index(array, index)
@@ -346,7 +342,9 @@ class Primitives:
         self._guarded(
             number,
             size,
-            [f"{python}_packets[{{i}}] += 1", f"{python}_bytes[{{i}}] += P[{length}]"],
+            lambda i: self._lines(
+                [f"{python}_packets[{i}] += 1", f"{python}_bytes[{i}] += P[{length}]"]
+            ),
         )
 
     def op_execute_meter(self, array: JsonObject, index: JsonObject, target: JsonObject) -> None:
@@ -354,11 +352,11 @@ class Primitives:
         if number is None:
             return
         python = self.expressions.registers[name]
-        start = len(self.writer.lines)
-        self._assign(target, Source(f"{python}.execute({{i}}, P)", 2))
-        lines = [line.strip() for line in self.writer.lines[start:]]
-        del self.writer.lines[start:]
-        self._guarded(number, size, lines)
+        self._guarded(
+            number,
+            size,
+            lambda i: self._assign(target, Source(f"{python}.execute({i}, P)", 2)),
+        )
 
     # Packet operations
 

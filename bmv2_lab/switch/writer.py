@@ -1,8 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of the generated Python, and the values that it refers to by name."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+# Reads of the packet whose slots are known only at run time: computed slots and called functions.
+_DYNAMIC = re.compile(r"P\[(?!\d+\])|\(P\)")
+
+
+@dataclass(slots=True)
+class ContainerStore:
+    """`target = target & keep | values`: a store into a part of a container.
+
+    Neighbours that store into the same container become one statement.
+    """
+
+    target: str
+    keep: int
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, target: str, keep: int, value: str, shift: int) -> "ContainerStore":
+        """A store of `value`, which is cut to its width already, at `shift`."""
+        if value.isdigit():
+            number = int(value) << shift
+            return cls(target, keep, (f"{number:#x}",) if number else ())
+        return cls(target, keep, (f"({value}) << {shift}" if shift else f"({value})",))
+
+    def follow(self, other: "ContainerStore") -> bool:
+        """Take over a later store into the same container, unless it reads the container."""
+        if other.target != self.target or _DYNAMIC.search(self.target):
+            return False
+        if any(self.target in text or _DYNAMIC.search(text) for text in other.values):
+            return False
+        if ~self.keep & ~other.keep:
+            return False  # both write the same bits
+        self.keep &= other.keep
+        self.values += other.values
+        return True
+
+    @property
+    def text(self) -> str:
+        """The statement."""
+        old = (f"{self.target} & {self.keep:#x}",) if self.keep else ()
+        return f"{self.target} = {' | '.join((*old, *self.values)) or '0'}"
 
 
 class Writer:
@@ -13,14 +56,18 @@ class Writer:
     """
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.lines: list[tuple[int, str | ContainerStore]] = []
         self.constants: dict[str, object] = {}
         self.depth = 0
         self._counter = 0
 
-    def line(self, text: str) -> None:
+    def line(self, text: str | ContainerStore) -> None:
         """Append one line at the present depth."""
-        self.lines.append("    " * self.depth + text)
+        if isinstance(text, ContainerStore) and self.lines:
+            depth, last = self.lines[-1]
+            if depth == self.depth and isinstance(last, ContainerStore) and last.follow(text):
+                return
+        self.lines.append((self.depth, text))
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
@@ -51,4 +98,7 @@ class Writer:
 
     def text(self) -> str:
         """The whole module."""
-        return "\n".join(self.lines) + "\n"
+        return "".join(
+            "    " * depth + (item if isinstance(item, str) else item.text) + "\n"
+            for depth, item in self.lines
+        )
