@@ -12,11 +12,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+import finsy as fy
+
 from controller.desired import desired_state
 from controller.entries import Entry
 from controller.fabric import Fabric, Switch
+from controller.pipeline import Pipeline, load_pipeline
 from controller.reconcile import Operation, Update, batches, reconcile
-from controller.session import CONNECT_DEADLINE_S, Pipeline, SwitchError, open_session
+from controller.session import CONNECT_DEADLINE_S, SwitchError, open_session, program_schema
 
 WRITE_SIZE_MAX = 500
 """Updates per write request: some 50 kB, and well below the 10 s that the library allows."""
@@ -117,12 +120,12 @@ async def deploy(
     addresses: P4Runtime `HOST:PORT` by switch name, in place of those of the file.
     pipeline: in place of the one that comes with the product.
     """
-    program = pipeline or Pipeline.packaged()
+    schema = program_schema(pipeline or load_pipeline())
     desired = desired_state(fabric)
     results, errors = await _side_by_side(
         fabric,
         addresses or {},
-        lambda switch, address: _deploy_switch(switch, address, desired[switch.name], program),
+        lambda switch, address: _deploy_switch(switch, address, desired[switch.name], schema),
     )
     return DeployResult(switches=tuple(results), errors=tuple(errors))
 
@@ -133,12 +136,12 @@ async def compare(
     pipeline: Pipeline | None = None,
 ) -> FabricDifference:
     """Read all switches and compare; writes nothing and takes no switch from its controller."""
-    program = pipeline or Pipeline.packaged()
+    schema = program_schema(pipeline or load_pipeline())
     desired = desired_state(fabric)
     results, errors = await _side_by_side(
         fabric,
         addresses or {},
-        lambda switch, address: _compare_switch(switch, address, desired[switch.name], program),
+        lambda switch, address: _compare_switch(switch, address, desired[switch.name], schema),
     )
     return FabricDifference(switches=tuple(results), errors=tuple(errors))
 
@@ -173,10 +176,10 @@ async def _side_by_side(
 
 
 async def _deploy_switch(
-    switch: Switch, address: str, desired: tuple[Entry, ...], pipeline: Pipeline
+    switch: Switch, address: str, desired: tuple[Entry, ...], schema: fy.P4Schema
 ) -> SwitchResult:
     async with open_session(
-        name=switch.name, address=address, device_id=switch.device_id, pipeline=pipeline
+        name=switch.name, address=address, device_id=switch.device_id, schema=schema
     ) as session:
         try:
             async with asyncio.timeout(CONNECT_DEADLINE_S):
@@ -186,7 +189,7 @@ async def _deploy_switch(
                 switch=switch.name,
                 message=f"{address} did not answer within {CONNECT_DEADLINE_S:g} s",
             ) from error
-        push = await session.pipeline_cookie() != pipeline.cookie
+        push = await session.pipeline_cookie() != schema.p4cookie
         if push:
             await session.push_pipeline()
         actual = await session.read_entries()
@@ -209,12 +212,12 @@ async def _deploy_switch(
 
 
 async def _compare_switch(
-    switch: Switch, address: str, desired: tuple[Entry, ...], pipeline: Pipeline
+    switch: Switch, address: str, desired: tuple[Entry, ...], schema: fy.P4Schema
 ) -> SwitchDifference:
     async with open_session(
-        name=switch.name, address=address, device_id=switch.device_id, pipeline=pipeline
+        name=switch.name, address=address, device_id=switch.device_id, schema=schema
     ) as session:
-        differs = await session.pipeline_cookie() != pipeline.cookie
+        differs = await session.pipeline_cookie() != schema.p4cookie
         # Entries of another program cannot be compared, and a push removes them all.
         actual = [] if differs else await session.read_entries()
     return SwitchDifference(

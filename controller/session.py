@@ -7,10 +7,6 @@ and entry. Everything above this file sees entries and updates only.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
-from typing import Self
 
 import finsy as fy
 from finsy import pbutil
@@ -25,6 +21,7 @@ from controller.p4info_codec import (
     read_requests,
     replication_entities,
 )
+from controller.pipeline import Pipeline
 from controller.reconcile import Update
 
 CONNECT_DEADLINE_S = 10.0
@@ -50,47 +47,21 @@ class SwitchError(Exception):
         return f"{place}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pipeline:
-    """A compiled P4 program: what a switch is configured with."""
-
-    schema: fy.P4Schema
-
-    @classmethod
-    def of(cls, p4info_text: str, device_config: bytes) -> Self:
-        """From p4info text and the target's own configuration (BMv2: the compiled JSON)."""
-        p4info = pbutil.from_text(p4info_text, p4i.P4Info)
-        return cls(schema=fy.P4Schema(p4info, device_config))
-
-    @classmethod
-    def load(cls, p4info: Path, device_config: Path) -> Self:
-        """From two files."""
-        return cls.of(p4info.read_text(encoding="utf-8"), device_config.read_bytes())
-
-    @classmethod
-    def packaged(cls) -> Self:
-        """The artefacts that come with the product, for BMv2 and the embedded switch."""
-        artifacts = files("p4src").joinpath("artifacts")
-        return cls.of(
-            artifacts.joinpath("tempotrace.p4info.txtpb").read_text(encoding="utf-8"),
-            artifacts.joinpath("tempotrace.json").read_bytes(),
-        )
-
-    @property
-    def cookie(self) -> int:
-        """Identifies program and p4info: a hash of both."""
-        return self.schema.p4cookie
+def program_schema(pipeline: Pipeline) -> fy.P4Schema:
+    """Names, ids and widths of the pipeline's program; its cookie is a hash of all of it."""
+    p4info = pbutil.from_text(pipeline.p4info, p4i.P4Info)
+    return fy.P4Schema(p4info, pipeline.bmv2_json.encode())
 
 
 class SwitchSession:
     """A connection to one switch. Reads need nothing more; writes need `become_primary`."""
 
     def __init__(
-        self, *, name: str, device_id: int, pipeline: Pipeline, client: fy.P4Client
+        self, *, name: str, device_id: int, schema: fy.P4Schema, client: fy.P4Client
     ) -> None:
         self.name = name
         self._device_id = device_id
-        self._pipeline = pipeline
+        self._schema = schema
         self._client = client
         self._election_id = 0
 
@@ -166,7 +137,7 @@ class SwitchSession:
                     device_id=self._device_id,
                     election_id=U128.encode(self._election_id),
                     action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
-                    config=self._pipeline.schema.get_pipeline_config(),
+                    config=self._schema.get_pipeline_config(),
                 )
             )
 
@@ -174,11 +145,11 @@ class SwitchSession:
         """All entries of the switch: tables, defaults, members, groups, clone sessions."""
         found: dict[EntryKey, Entry] = {}
         async with self._wrapped(None):
-            for entities in read_requests(self._pipeline.schema):
+            for entities in read_requests(self._schema):
                 request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
                 async for reply in self._client.request_iter(request):
                     for message in reply.entities:
-                        entry = decode_entry(message, self._pipeline.schema)
+                        entry = decode_entry(message, self._schema)
                         if entry is not None:
                             found[entry.key] = entry
         return list(found.values())
@@ -190,7 +161,7 @@ class SwitchSession:
         again.
         """
         async with self._wrapped(None):
-            updates = [encode_update(update, self._pipeline.schema) for update in batch]
+            updates = [encode_update(update, self._schema) for update in batch]
         async with self._wrapped(batch):
             await self._client.request(self._write_request(updates))
 
@@ -243,13 +214,13 @@ class SwitchSession:
 
 @asynccontextmanager
 async def open_session(
-    *, name: str, address: str, device_id: int, pipeline: Pipeline
+    *, name: str, address: str, device_id: int, schema: fy.P4Schema
 ) -> AsyncIterator[SwitchSession]:
     """Connect to a switch; nothing is sent before the first call of the session."""
     client = fy.P4Client(address, wait_for_ready=False)
-    await client.open(schema=pipeline.schema)
+    await client.open(schema=schema)
     try:
-        yield SwitchSession(name=name, device_id=device_id, pipeline=pipeline, client=client)
+        yield SwitchSession(name=name, device_id=device_id, schema=schema, client=client)
     finally:
         await client.close()
 

@@ -16,10 +16,13 @@ from controller.desired import desired_state
 from controller.entries import CloneSession
 from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
+from controller.pipeline import Pipeline, load_pipeline
 from controller.reconcile import Operation
-from controller.session import Pipeline, open_session
+from controller.session import open_session, program_schema
 
 pytestmark = pytest.mark.anyio
+
+SCHEMA = program_schema(load_pipeline())
 
 
 @pytest.fixture
@@ -31,13 +34,13 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
     """The committed artefacts."""
-    return Pipeline.packaged()
+    return load_pipeline()
 
 
 @pytest.fixture(scope="module")
 def program(pipeline: Pipeline) -> SwitchProgram:
     """The committed program, translated once."""
-    return SwitchProgram.from_json(pipeline.schema.p4blob)
+    return SwitchProgram.from_json(pipeline.bmv2_json)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +119,7 @@ async def test_controller_restarts_leave_one_replica_per_session(
                 name="leaf1",
                 address=addresses["leaf1"],
                 device_id=switches["leaf1"].device_id,
-                pipeline=pipeline,
+                schema=SCHEMA,
             ) as session:
                 entries = await session.read_entries()
             sessions = [entry for entry in entries if isinstance(entry, CloneSession)]
@@ -203,7 +206,7 @@ async def test_two_controllers_do_not_write_at_once(
     async with running(fabric, program) as (_, addresses, _):
         await deploy(fabric, addresses, pipeline)
         async with open_session(
-            name="leaf1", address=addresses["leaf1"], device_id=1, pipeline=pipeline
+            name="leaf1", address=addresses["leaf1"], device_id=1, schema=SCHEMA
         ) as holder:
             await holder.become_primary()
             result = await deploy(fabric, addresses, pipeline)

@@ -21,10 +21,13 @@ from controller.entries import CloneSession
 from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.p4info_codec import encode_entry
-from controller.session import Pipeline
+from controller.pipeline import Pipeline, load_pipeline
+from controller.session import program_schema
 from tests.support.fake_p4runtime import FakeSwitch, entity_key, serve_fake
 
 pytestmark = pytest.mark.anyio
+
+SCHEMA = program_schema(load_pipeline())
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
     """The committed artefacts."""
-    return Pipeline.packaged()
+    return load_pipeline()
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +94,7 @@ async def test_second_deployment_changes_nothing(fabric: Fabric, pipeline: Pipel
 async def test_clone_sessions_go_before_a_push(fabric: Fabric, pipeline: Pipeline) -> None:
     """A pipeline of another cookie is replaced, after the old clone sessions were deleted."""
     switch = FakeSwitch(config=p4r.ForwardingPipelineConfig())
-    old = encode_entry(CloneSession(session_id=7, replicas=((9, 0),)), pipeline.schema)
+    old = encode_entry(CloneSession(session_id=7, replicas=((9, 0),)), SCHEMA)
     switch.entities[entity_key(old)] = old
     async with serve_fake(switch) as address:
         result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
@@ -132,7 +135,7 @@ async def test_writes_are_chunked(
 
 async def test_rejected_entry_is_named(fabric: Fabric, pipeline: Pipeline) -> None:
     """The error names switch, table and entry, the switch's reason and how many failed."""
-    table_id = pipeline.schema.tables["qos_class"].id
+    table_id = SCHEMA.tables["qos_class"].id
 
     def reject(update: p4r.Update) -> str | None:
         entry = update.entity.table_entry
@@ -163,7 +166,7 @@ async def test_error_without_details_names_the_request(fabric: Fabric, pipeline:
 
 async def test_entry_that_does_not_stick_is_drift(fabric: Fabric, pipeline: Pipeline) -> None:
     """A switch that accepts an entry and does not hold it is found by reading back."""
-    table_id = pipeline.schema.tables["int_edge_ports"].id
+    table_id = SCHEMA.tables["int_edge_ports"].id
     switch = FakeSwitch(
         forget=lambda update: (
             update.entity.table_entry.table_id == table_id
@@ -241,9 +244,9 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
         assert format_plan(after) == ("0 to insert, 0 to modify, 0 to delete on 0 of 1 switches")
         assert format_status(after).startswith("leaf1: in sync, ")
 
-        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), pipeline.schema)
+        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), SCHEMA)
         switch.entities[entity_key(stray)] = stray
-        moved = encode_entry(CloneSession(session_id=1, replicas=((2, 0),)), pipeline.schema)
+        moved = encode_entry(CloneSession(session_id=1, replicas=((2, 0),)), SCHEMA)
         switch.entities[entity_key(moved)] = moved
         drifted = await compare(leaf, {"leaf1": address}, pipeline)
     assert format_status(drifted) == "leaf1: drift: 0 missing, 1 changed, 1 stray"
@@ -262,7 +265,7 @@ async def test_strays_are_removed(fabric: Fabric, pipeline: Pipeline) -> None:
     async with serve_fake(switch) as address:
         await deploy(leaf, {"leaf1": address}, pipeline)
         wanted = dict(switch.entities)
-        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), pipeline.schema)
+        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), SCHEMA)
         switch.entities[entity_key(stray)] = stray
         result = await deploy(leaf, {"leaf1": address}, pipeline)
     assert result.ok
@@ -297,7 +300,7 @@ async def test_one_bad_entry_in_a_thousand_is_found(pipeline: Pipeline) -> None:
     """A switch that rejects one route of 1,000 is an error that names this route."""
     hosts = leaf_spine(leaves=5, spines=1, hosts_per_leaf=200, tenants=["t"])
     bare = replace(hosts, switches=tuple(replace(s, prefixes=()) for s in hosts.switches))
-    table_id = pipeline.schema.tables["ipv4_lpm"].id
+    table_id = SCHEMA.tables["ipv4_lpm"].id
 
     def reject(update: p4r.Update) -> str | None:
         entry = update.entity.table_entry

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+import finsy as fy
 import pytest
 
 from controller.desired import desired_entries, desired_state
@@ -21,7 +22,8 @@ from controller.entries import (
 from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.p4info_codec import decode_entry, encode_entry
-from controller.session import Pipeline
+from controller.pipeline import load_pipeline
+from controller.session import program_schema
 from controller.watchlist import PRIORITY_EXEMPT, PRIORITY_TRACED, watchlist_entries
 
 
@@ -32,9 +34,9 @@ def fabric() -> Fabric:
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    """The committed artefacts."""
-    return Pipeline.packaged()
+def schema() -> fy.P4Schema:
+    """Of the committed p4info."""
+    return program_schema(load_pipeline())
 
 
 def table(fabric: Fabric, switch: str, name: str) -> list[TableEntry]:
@@ -46,21 +48,21 @@ def table(fabric: Fabric, switch: str, name: str) -> list[TableEntry]:
     ]
 
 
-def test_every_entry_survives_the_p4info(fabric: Fabric, pipeline: Pipeline) -> None:
+def test_every_entry_survives_the_p4info(fabric: Fabric, schema: fy.P4Schema) -> None:
     """Encoded with the compiled p4info and decoded again, each entry is the same."""
     for entries in desired_state(fabric).values():
         for entry in entries:
-            assert decode_entry(encode_entry(entry, pipeline.schema), pipeline.schema) == entry
+            assert decode_entry(encode_entry(entry, schema), schema) == entry
 
 
-def test_every_table_with_a_default_has_a_desired_one(fabric: Fabric, pipeline: Pipeline) -> None:
+def test_every_table_with_a_default_has_a_desired_one(fabric: Fabric, schema: fy.P4Schema) -> None:
     """A default that the program adds later must be added here too, or drift would go unseen."""
     declared = {
         entry.table for entry in desired_entries(fabric, "leaf1") if isinstance(entry, DefaultEntry)
     }
     changeable = {
         table.alias
-        for table in pipeline.schema.tables
+        for table in schema.tables
         if table.action_profile is None and table.const_default_action is None
     }
     assert declared == changeable

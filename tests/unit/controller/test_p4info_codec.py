@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries to P4Runtime messages and back: names checked, one canonical form, odd refused."""
 
+import finsy as fy
 import pytest
 from finsy.proto import p4r
 
@@ -20,13 +21,14 @@ from controller.p4info_codec import (
     encode_entry,
     read_requests,
 )
-from controller.session import Pipeline
+from controller.pipeline import load_pipeline
+from controller.session import program_schema
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    """The committed artefacts."""
-    return Pipeline.packaged()
+def schema() -> fy.P4Schema:
+    """Of the committed p4info."""
+    return program_schema(load_pipeline())
 
 
 @pytest.mark.parametrize(
@@ -50,34 +52,34 @@ def pipeline() -> Pipeline:
     ids=["table", "field", "action", "wide match", "wide value", "profile", "short", "default"],
 )
 def test_what_the_program_lacks_is_refused_by_name(
-    entry: Entry, message: str, pipeline: Pipeline
+    entry: Entry, message: str, schema: fy.P4Schema
 ) -> None:
     """Unknown names and values that do not fit name the entry and what is wrong with it."""
     with pytest.raises(CodecError, match=message) as raised:
-        encode_entry(entry, pipeline.schema)
+        encode_entry(entry, schema)
     assert str(raised.value).startswith(entry.where)
 
 
-def test_values_are_as_short_as_can_be(pipeline: Pipeline) -> None:
+def test_values_are_as_short_as_can_be(schema: fy.P4Schema) -> None:
     """Values have no leading zero bytes (P4Runtime 1.3 section 8.4)."""
     entry = TableEntry.of(
         "int_watchlist", {"dst_addr": Ternary(7, 0xFF)}, ActionCall("int_exempt"), priority=1
     )
-    message = encode_entry(entry, pipeline.schema)
+    message = encode_entry(entry, schema)
     assert message.table_entry.match[0].ternary.value == b"\x07"
     assert message.table_entry.match[0].ternary.mask == b"\xff"
 
 
-def test_order_of_members_does_not_matter(pipeline: Pipeline) -> None:
+def test_order_of_members_does_not_matter(schema: fy.P4Schema) -> None:
     """Groups whose members come in another order are equal after decoding."""
     one = Group(profile="ecmp_selector", group_id=1, max_size=64, members=((1, 1), (2, 3)))
-    message = encode_entry(one, pipeline.schema)
+    message = encode_entry(one, schema)
     message.action_profile_group.members.reverse()
-    assert decode_entry(message, pipeline.schema) == one
+    assert decode_entry(message, schema) == one
 
 
 @pytest.mark.parametrize("as_bytes", [False, True])
-def test_replica_port_is_read_in_both_forms(as_bytes: bool, pipeline: Pipeline) -> None:
+def test_replica_port_is_read_in_both_forms(as_bytes: bool, schema: fy.P4Schema) -> None:
     """The port of a replica is a number before P4Runtime 1.4 and bytes since."""
     replica = (
         p4r.Replica(port=b"\x3c", instance=1)
@@ -89,24 +91,24 @@ def test_replica_port_is_read_in_both_forms(as_bytes: bool, pipeline: Pipeline) 
             clone_session_entry=p4r.CloneSessionEntry(session_id=2, replicas=[replica])
         )
     )
-    assert decode_entry(message, pipeline.schema) == CloneSession(session_id=2, replicas=((60, 1),))
+    assert decode_entry(message, schema) == CloneSession(session_id=2, replicas=((60, 1),))
 
 
-def test_default_without_an_action_is_no_action(pipeline: Pipeline) -> None:
+def test_default_without_an_action_is_no_action(schema: fy.P4Schema) -> None:
     """A switch may answer an unset default without an action."""
-    table_id = pipeline.schema.tables["punt"].id
+    table_id = schema.tables["punt"].id
     message = p4r.Entity(table_entry=p4r.TableEntry(table_id=table_id, is_default_action=True))
-    assert decode_entry(message, pipeline.schema) == DefaultEntry(
+    assert decode_entry(message, schema) == DefaultEntry(
         table="punt", action=ActionCall("NoAction")
     )
 
 
-def test_constant_entries_are_left_out(pipeline: Pipeline) -> None:
+def test_constant_entries_are_left_out(schema: fy.P4Schema) -> None:
     """Nobody can change them, so they are neither desired nor stray."""
     message = p4r.Entity(
-        table_entry=p4r.TableEntry(table_id=pipeline.schema.tables["punt"].id, is_const=True)
+        table_entry=p4r.TableEntry(table_id=schema.tables["punt"].id, is_const=True)
     )
-    assert decode_entry(message, pipeline.schema) is None
+    assert decode_entry(message, schema) is None
 
 
 @pytest.mark.parametrize(
@@ -123,21 +125,21 @@ def test_constant_entries_are_left_out(pipeline: Pipeline) -> None:
     ],
     ids=["nothing", "unknown table", "counter", "multicast group"],
 )
-def test_answers_that_make_no_sense_are_refused(message: p4r.Entity, pipeline: Pipeline) -> None:
+def test_answers_that_make_no_sense_are_refused(message: p4r.Entity, schema: fy.P4Schema) -> None:
     """An answer that was not asked for is an error, not an entry."""
     with pytest.raises(CodecError):
-        decode_entry(message, pipeline.schema)
+        decode_entry(message, schema)
 
 
-def test_everything_is_read_once(pipeline: Pipeline) -> None:
+def test_everything_is_read_once(schema: fy.P4Schema) -> None:
     """The read requests cover every table, default, profile and the clone sessions exactly once."""
-    entities = [entity for request in read_requests(pipeline.schema) for entity in request]
+    entities = [entity for request in read_requests(schema) for entity in request]
     tables = [
         e.table_entry.table_id
         for e in entities
         if e.HasField("table_entry") and not e.table_entry.is_default_action
     ]
-    assert sorted(tables) == sorted(table.id for table in pipeline.schema.tables)
+    assert sorted(tables) == sorted(table.id for table in schema.tables)
     assert len({e.SerializeToString(deterministic=True) for e in entities}) == len(entities)
     assert sum(e.HasField("action_profile_group") for e in entities) == 1
     assert sum(e.HasField("packet_replication_engine_entry") for e in entities) == 1
