@@ -89,7 +89,7 @@ async def program_switches(
     server = await serve(switches.values())
     try:
         addresses = {name: server.addresses[sw.device_id] for name, sw in switches.items()}
-        return await deploy(fabric, addresses)
+        return await deploy(fabric, addresses, pipeline)
     finally:
         await server.stop()
 

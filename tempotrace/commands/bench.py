@@ -1,3 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tempotrace bench`: speed, beside a bare limit in the same run."""
+
+import json
+from dataclasses import asdict
+
 import typer
 
-app = typer.Typer()
+from bmv2_lab.switch.bench import run as run_bench
+from tempotrace.commands.options import Json
+from tempotrace.errors import one_line_errors
+
+app = typer.Typer(help="Measure speed.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `switch` a sub-command while it is the only one."""
+
+
+@app.command("switch")
+@one_line_errors
+def switch(as_json: Json = False) -> None:
+    """Packets a second of one core through the full INT pipeline of the embedded switch."""
+    result = asdict(run_bench())
+    if as_json:
+        typer.echo(json.dumps(result, indent=1))
+        return
+    for name, value in result.items():
+        typer.echo(f"{name:32} {value}")

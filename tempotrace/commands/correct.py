@@ -1,3 +1,120 @@
-import typer
+# SPDX-License-Identifier: Apache-2.0
+"""`tempotrace correct`: corrections with bounds from a recording."""
 
-app = typer.Typer()
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from controller.fabric_file import load_fabric
+from correction.table import Status
+from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
+from tempotrace.commands.options import FabricFile, Json
+from tempotrace.errors import one_line_errors
+
+app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
+
+CORRECTIONS_VERSION = 1
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `run` a sub-command while it is the only one."""
+
+
+@app.command("run")
+@one_line_errors
+def run(
+    fabric: FabricFile,
+    reports: Annotated[Path, typer.Option("--reports", help="pcap of telemetry reports.")],
+    exchanges: Annotated[Path, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Write corrections as JSON.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Decode, join and solve; print clocks and asymmetric links."""
+    analysis = analyse(load_fabric(fabric), reports, exchanges)
+    document = corrections_document(analysis)
+    if out is not None:
+        out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(document, indent=1))
+    else:
+        _print(analysis)
+
+
+def corrections_document(analysis: Analysis) -> dict[str, Any]:
+    """Corrections and link estimates in their file form (docs/schemas/corrections.schema.json)."""
+    return {
+        "version": CORRECTIONS_VERSION,
+        "prior": analysis.table.prior,
+        "corrections": [
+            {
+                "clock": row.clock,
+                "valid_from_local_ns": str(row.valid_from_local_ns),
+                "valid_to_local_ns": str(row.valid_to_local_ns),
+                "anchor_local_ns": str(row.anchor_local_ns),
+                "offset_ns": str(row.offset_ns),
+                "rate_ppb": row.rate_ppb,
+                "bound_hard_ns": row.bound_hard_ns,
+                "bound_conditional_ns": row.bound_conditional_ns,
+                "method": row.method,
+                "status": row.status.value,
+                "reason": row.reason,
+            }
+            for row in correction_rows(analysis)
+        ],
+        "links": [
+            {
+                "link": link.link,
+                "a_uv_ns": _number(link.a_uv_ns),
+                "sigma_ns": _number(link.sigma_ns),
+                "asymmetric": link.bad,
+            }
+            for link in link_estimates(analysis)
+        ],
+        "findings": [
+            {"kind": f.kind, "window": f.window, "subject": f.subject, "detail": f.detail}
+            for f in analysis.solution.findings
+        ],
+        "rejected": {
+            reason.value: count for reason, count in analysis.solution.counters.rejected.items()
+        },
+    }
+
+
+def _number(value: float) -> float | None:
+    return round(value, 3) if math.isfinite(value) else None
+
+
+def _print(analysis: Analysis) -> None:
+    console = Console()
+    window = analysis.solution.windows[-1] if analysis.solution.windows else None
+    if window is None:
+        console.print("no window holds telemetry: nothing to correct")
+        return
+    clocks = Table(title=f"clocks in the last of {len(analysis.windows)} windows")
+    for name in ("clock", "status", "rate ppb", "hard bound ns", "conditional bound ns"):
+        clocks.add_column(name, justify="left" if name in ("clock", "status") else "right")
+    for index, clock in enumerate(analysis.model.clocks):
+        clocks.add_row(
+            clock.name,
+            Status(int(window.status[index])).name.lower(),
+            f"{window.rate_ppb[index]:.1f}",
+            f"{window.bound_hard_ns[index]:.0f}",
+            f"{window.bound_conditional_ns[index]:.0f}",
+        )
+    console.print(clocks)
+    links = Table(title="asymmetric links")
+    links.add_column("link")
+    links.add_column("a_uv ns", justify="right")
+    links.add_column("sd ns", justify="right")
+    for link in link_estimates(analysis):
+        if link.bad:
+            links.add_row(link.link, f"{link.a_uv_ns:.1f}", f"{link.sigma_ns:.1f}")
+    console.print(links)
+    for finding in analysis.solution.findings:
+        console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from bmv2_lab.scenarios import SCENARIOS
-from tempotrace.commands.lab import Seed, scenario_named
+from bmv2_lab.scenarios import SCENARIOS, Scenario
+from tempotrace.commands.lab import scenario_named
+from tempotrace.commands.options import DEFAULT_PORT, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import one_line_errors
 from tempotrace.reporting import ProgressDisplay, print_summary
 
 DEFAULT_SCENARIO = next(iter(SCENARIOS))
-DEFAULT_PORT = 8080
 
 
 @one_line_errors
@@ -50,7 +50,7 @@ def demo(
         raise typer.Exit(130) from None
 
 
-def _run(scenario, seed: int, out: Path, *, headless: bool, port: int) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _run(scenario: Scenario, seed: int, out: Path, *, headless: bool, port: int) -> None:
     with (
         ProgressDisplay() as display,
         run_demo(scenario, seed, out, display.update, port=port) as finished,

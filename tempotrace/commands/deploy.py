@@ -1,3 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tempotrace deploy`: init, plan, apply and status of a fabric's switches."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-app = typer.Typer()
+from controller.client import compare
+from controller.client import deploy as deploy_fabric
+from controller.deploy_report import format_plan, format_status
+from controller.fabric_dump import dump_fabric
+from controller.fabric_file import load_fabric
+from controller.fabric_generate import leaf_spine
+from tempotrace.commands.options import FabricFile, Json
+from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
+
+app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
+
+
+@app.command("init")
+@one_line_errors
+def init(
+    fabric: FabricFile = Path("fabric.yaml"),
+    leaves: Annotated[int, typer.Option(min=1)] = 8,
+    spines: Annotated[int, typer.Option(min=1)] = 4,
+    hosts_per_leaf: Annotated[int, typer.Option(min=1)] = 2,
+    speed_gbps: Annotated[int, typer.Option(min=1)] = 100,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a leaf-spine fabric.yaml to start from."""
+    if fabric.exists() and not force:
+        raise InputError(f"{fabric}: is there already; --force overwrites it")
+    try:
+        generated = leaf_spine(
+            leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, speed_gbps=speed_gbps
+        )
+    except ValueError as error:
+        raise InputError(f"deploy init: {error}") from None
+    fabric.write_text(dump_fabric(generated), encoding="utf-8")
+    typer.echo(f"wrote {fabric}: {len(generated.switches)} switches, {len(generated.links)} links")
+
+
+@app.command("plan")
+@one_line_errors
+def plan(fabric: FabricFile, as_json: Json = False) -> None:
+    """Show what `apply` would change; writes nothing."""
+    difference = asyncio.run(compare(load_fabric(fabric)))
+    if as_json:
+        rows = {
+            s.name: {"pipeline_differs": s.pipeline_differs, "in_sync": s.in_sync}
+            for s in difference.switches
+        }
+        typer.echo(json.dumps({"in_sync": difference.in_sync, "switches": rows}, indent=1))
+    else:
+        typer.echo(format_plan(difference))
+    _fail_if(bool(difference.errors))
+
+
+@app.command("apply")
+@one_line_errors
+def apply(fabric: FabricFile, as_json: Json = False) -> None:
+    """Make the switches hold what the fabric asks for, and read everything back."""
+    result = asyncio.run(deploy_fabric(load_fabric(fabric)))
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "ok": result.ok,
+                    "entries_written": result.entries_written,
+                    "entries_read_back": result.entries_read_back,
+                    "pipelines_pushed": result.pipelines_pushed,
+                    "drift_count": result.drift_count,
+                    "errors": [str(error) for error in result.errors],
+                },
+                indent=1,
+            )
+        )
+    else:
+        for error in result.errors:
+            typer.echo(str(error), err=True)
+        typer.echo(
+            f"{len(result.switches)} switches: {result.pipelines_pushed} pipelines pushed, "
+            f"{result.entries_written} entries written, {result.entries_read_back} read back, "
+            f"{result.drift_count} differ"
+        )
+    _fail_if(not result.ok)
+
+
+@app.command("status")
+@one_line_errors
+def status(fabric: FabricFile) -> None:
+    """Show drift; exit 1 when a switch does not hold what the fabric asks for."""
+    difference = asyncio.run(compare(load_fabric(fabric)))
+    typer.echo(format_status(difference))
+    _fail_if(not difference.in_sync)
+
+
+def _fail_if(failed: bool) -> None:
+    if failed:
+        raise typer.Exit(EXIT_CHECK_FAILED)

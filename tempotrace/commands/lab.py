@@ -7,19 +7,18 @@ from typing import Annotated
 
 import typer
 
-from bmv2_lab.scenarios import SCENARIOS
+from bmv2_lab.scenarios import SCENARIOS, Scenario
+from tempotrace.commands.options import Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.reporting import ProgressDisplay, print_summary
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
 
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]
-
 
 @app.command("list")
 def list_scenarios(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the scenarios."""
     if as_json:
@@ -55,7 +54,7 @@ def run(
             print_summary(finished.summary)
 
 
-def scenario_named(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def scenario_named(name: str) -> Scenario:
     """The scenario, or a one-line error with the names there are."""
     if name not in SCENARIOS:
         raise InputError(f"no scenario called {name!r}; there are: {', '.join(SCENARIOS)}")

@@ -1,3 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tempotrace serve`: the tracing service over a recording or an empty store."""
+
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
 import typer
 
-app = typer.Typer()
+from controller.fabric_file import load_fabric
+from controller.fabric_model import fabric_model
+from tempotrace.analysis import analyse
+from tempotrace.commands.options import DEFAULT_PORT, FabricFile
+from tempotrace.demo_run import publish
+from tempotrace.errors import InputError, one_line_errors
+from tracing_core.service.app import create_app
+from tracing_core.service.run import ServiceHandle, serve_in_thread
+from tracing_core.store import Store, links_of, nodes_of
+
+
+@one_line_errors
+def serve(
+    fabric: FabricFile,
+    reports: Annotated[Path | None, typer.Option("--reports", help="pcap of reports.")] = None,
+    exchanges: Annotated[
+        Path | None, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")
+    ] = None,
+    store_path: Annotated[
+        Path | None, typer.Option("--store", help="Folder of the store; temporary by default.")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = DEFAULT_PORT,
+) -> None:
+    """Serve OTLP ingest, API and page until Ctrl-C; with a recording, its corrections too."""
+    if (reports is None) != (exchanges is None):
+        raise InputError("serve: --reports and --exchanges belong together")
+    description = load_fabric(fabric)
+    analysis = None
+    if reports is not None and exchanges is not None:
+        analysis = analyse(description, reports, exchanges)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with tempfile.TemporaryDirectory(prefix="tempotrace-store-") as temporary:
+        try:
+            with Store.open(store_path or Path(temporary)) as store:
+                if analysis is not None:
+                    publish(analysis, store)
+                else:
+                    model = fabric_model(description)
+                    store.fabric.replace(nodes_of(model), links_of(model))
+                with listening(store, host, port) as service:
+                    typer.echo(f"page {service.url}/   API {service.url}/docs")
+                    typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
+                    threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
+
+
+def listening(store: Store, host: str, port: int) -> ServiceHandle:
+    """The running service; a port that is taken is one line, exit 2."""
+    try:
+        return serve_in_thread(create_app(store), host, port)
+    except OSError as error:
+        raise InputError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

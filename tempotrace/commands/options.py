@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FabricFile = Annotated[
+    Path, typer.Option("-f", "--fabric", help="The fabric's description, fabric.yaml.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Url = Annotated[str, typer.Option("--url", help="Base URL of a running service.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]
+
+DEFAULT_PORT = 8080
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
