@@ -5,7 +5,7 @@ Names of tables, actions and parameters are those of `p4src` (docs/p4.md); a tes
 of it with the compiled p4info.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from controller.entries import (
     NO_ACTION,
@@ -21,7 +21,7 @@ from controller.entries import (
     TableEntry,
 )
 from controller.fabric import Fabric, Switch
-from controller.routing import RouteTable, compute_routes, host_ports
+from controller.routing import AttachedHost, RouteTable, compute_routes
 from controller.watchlist import watchlist_entries
 
 ECMP_SELECTOR = "ecmp_selector"
@@ -53,8 +53,8 @@ def desired_entries(
     return (
         *_routing(table, switch_name),
         *_classes(fabric),
-        *_edge(fabric, switch_name),
-        *watchlist_entries(fabric, switch_name),
+        *_edge(table.attached[switch_name]),
+        *watchlist_entries(fabric, [local.host for local in table.attached[switch_name]]),
         *_mtus(fabric, switch_name),
         *_defaults(fabric, switch),
         *_clone_sessions(switch),
@@ -72,11 +72,12 @@ def _routing(routes: RouteTable, switch_name: str) -> Iterator[Entry]:
     entries: list[TableEntry] = []
     for route in routes.routes[switch_name]:
         for hop in route.next_hops:
-            members[hop.port] = Member(
-                profile=ECMP_SELECTOR,
-                member_id=hop.port,
-                action=ActionCall.of("forward", port=hop.port, dst_mac=hop.mac),
-            )
+            if hop.port not in members:
+                members[hop.port] = Member(
+                    profile=ECMP_SELECTOR,
+                    member_id=hop.port,
+                    action=ActionCall.of("forward", port=hop.port, dst_mac=hop.mac),
+                )
         ports = tuple(hop.port for hop in route.next_hops)
         action: MemberRef | GroupRef
         if len(ports) == 1:
@@ -116,8 +117,8 @@ def _classes(fabric: Fabric) -> Iterator[TableEntry]:
         )
 
 
-def _edge(fabric: Fabric, switch_name: str) -> Iterator[TableEntry]:
-    for port in host_ports(fabric, switch_name):
+def _edge(attached: Sequence[AttachedHost]) -> Iterator[TableEntry]:
+    for port in (local.port for local in attached):
         yield TableEntry.of(
             "int_edge_ports", {"ingress_port": port}, ActionCall.of("set_int_source_edge")
         )

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 
 import networkx as nx
 
-from controller.fabric import Fabric, cabling
+from controller.fabric import Fabric, Host, cabling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -32,11 +32,21 @@ class Route:
     the ECMP set that stays the same while other destinations come, go or change their paths."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedHost:
+    """A host and the switch port that leads to it."""
+
+    port: int
+    host: Host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteTable:
-    """Routes of every switch, by name, computed in one go over one fabric."""
+    """Routes and hosts of every switch, by name, computed in one go over one fabric."""
 
     routes: dict[str, tuple[Route, ...]]
+    attached: dict[str, tuple[AttachedHost, ...]]
+    """Hosts cabled to the switch, by port."""
 
 
 def compute_routes(fabric: Fabric) -> RouteTable:
@@ -54,7 +64,7 @@ def compute_routes(fabric: Fabric) -> RouteTable:
     graph.add_nodes_from(node_ids)
     # Ports of each switch that lead to another switch, and the hosts cabled to it.
     uplinks: dict[str, dict[str, list[NextHop]]] = defaultdict(lambda: defaultdict(list))
-    local: dict[str, list[tuple[NextHop, IPv4Network]]] = defaultdict(list)
+    attached: dict[str, list[AttachedHost]] = defaultdict(list)
     for near, far in sorted(ends.items()):
         if near.node not in node_ids:
             continue
@@ -63,7 +73,7 @@ def compute_routes(fabric: Fabric) -> RouteTable:
             graph.add_edge(near.node, far.node)
             uplinks[near.node][far.node].append(hop)
         else:
-            local[near.node].append((hop, IPv4Network(hosts[far.node].ip)))
+            attached[near.node].append(AttachedHost(port=near.port, host=hosts[far.node]))
 
     sets: dict[str, dict[str, tuple[NextHop, ...]]] = defaultdict(dict)
     for target in fabric.switches:
@@ -79,22 +89,24 @@ def compute_routes(fabric: Fabric) -> RouteTable:
                     )
                 )
     prefixes = {
-        switch.name: switch.prefixes or tuple(prefix for _, prefix in local[switch.name])
+        switch.name: switch.prefixes
+        or tuple(IPv4Network(local.host.ip) for local in attached[switch.name])
         for switch in fabric.switches
     }
     return RouteTable(
         routes={
             switch.name: _routes_of(
-                switch.node_id, local[switch.name], sets[switch.name], prefixes, node_ids
+                switch.node_id, attached[switch.name], sets[switch.name], prefixes, node_ids
             )
             for switch in fabric.switches
-        }
+        },
+        attached={switch.name: tuple(attached[switch.name]) for switch in fabric.switches},
     )
 
 
 def _routes_of(
     node_id: int,
-    local: list[tuple[NextHop, IPv4Network]],
+    attached: list[AttachedHost],
     sets: dict[str, tuple[NextHop, ...]],
     prefixes: dict[str, tuple[IPv4Network, ...]],
     node_ids: dict[str, int],
@@ -105,7 +117,12 @@ def _routes_of(
             first = group_node_id.get(next_hops, node_ids[target])
             group_node_id[next_hops] = min(first, node_ids[target])
     routes = [
-        Route(prefix=prefix, next_hops=(hop,), group_node_id=node_id) for hop, prefix in local
+        Route(
+            prefix=IPv4Network(local.host.ip),
+            next_hops=(NextHop(port=local.port, mac=local.host.mac),),
+            group_node_id=node_id,
+        )
+        for local in attached
     ]
     routes += [
         Route(prefix=prefix, next_hops=next_hops, group_node_id=group_node_id[next_hops])
@@ -113,13 +130,3 @@ def _routes_of(
         for prefix in prefixes[target]
     ]
     return tuple(sorted(routes, key=lambda route: route.prefix))
-
-
-def host_ports(fabric: Fabric, switch_name: str) -> list[int]:
-    """Ports of the switch with a host behind them, in order."""
-    hosts = {host.name for host in fabric.hosts}
-    return sorted(
-        near.port
-        for near, far in cabling(fabric).items()
-        if near.node == switch_name and far.node in hosts
-    )

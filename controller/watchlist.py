@@ -5,16 +5,16 @@ Pure. Exempt flows come before traced ones, and of those the flow to the collect
 every switch: reports about reports would never end (docs/p4.md).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from controller.entries import ActionCall, MatchValue, TableEntry, Ternary
 from controller.fabric import (
     PROTOCOL_UDP,
     ROCE_UDP_PORT,
     Fabric,
+    Host,
     Watchlist,
     WatchTraffic,
-    cabling,
 )
 
 PRIORITY_EXEMPT = 10_000
@@ -27,19 +27,18 @@ _DSCP = 0x3F
 _PTP_MESSAGE_TYPE = 0xF
 
 
-def watchlist_entries(fabric: Fabric, switch_name: str) -> list[TableEntry]:
-    """Entries of `int_watchlist` and `ptp_watchlist` of one switch.
+def watchlist_entries(fabric: Fabric, local_hosts: Sequence[Host]) -> list[TableEntry]:
+    """Entries of `int_watchlist` and `ptp_watchlist` of a switch with these hosts.
 
     A switch starts INT only for the hosts cabled to it, so one without hosts gets no flows to
     trace. Postcards for PTP come from every switch, or the packet's path would have gaps.
     """
     entries = [_collector_exemption(fabric)]
-    local_ips = _local_host_ips(fabric, switch_name)
     for index, watchlist in enumerate(fabric.watchlists):
         priority = PRIORITY_TRACED - index
         match watchlist.traffic:
-            case WatchTraffic.ROCE if local_ips:
-                entries += _roce(fabric, watchlist, local_ips, priority)
+            case WatchTraffic.ROCE if local_hosts:
+                entries += _roce(fabric, watchlist, local_hosts, priority)
             case WatchTraffic.ROCE:
                 pass
             case WatchTraffic.PTP:
@@ -61,7 +60,7 @@ def _collector_exemption(fabric: Fabric) -> TableEntry:
 
 
 def _roce(
-    fabric: Fabric, watchlist: Watchlist, local_ips: dict[str, list[int]], priority: int
+    fabric: Fabric, watchlist: Watchlist, local_hosts: Sequence[Host], priority: int
 ) -> Iterator[TableEntry]:
     traffic_class = fabric.qos.class_named(watchlist.traffic_class or "")
     assert traffic_class is not None, "checked with the file"
@@ -82,9 +81,9 @@ def _roce(
     if not watchlist.tenants:
         yield TableEntry.of("int_watchlist", flow, action, priority=priority)
         return
-    for tenant in watchlist.tenants:
-        for ip in local_ips.get(tenant, []):
-            match = {**flow, "src_addr": Ternary(ip, _U32)}
+    for host in local_hosts:
+        if host.tenant in watchlist.tenants:
+            match = {**flow, "src_addr": Ternary(host.ip, _U32)}
             yield TableEntry.of("int_watchlist", match, action, priority=priority)
 
 
@@ -99,13 +98,3 @@ def _ptp(fabric: Fabric, watchlist: Watchlist, priority: int) -> Iterator[TableE
             ActionCall.of("ptp_postcard", report_metadata_bits=watchlist.instruction_bitmap),
             priority=priority,
         )
-
-
-def _local_host_ips(fabric: Fabric, switch_name: str) -> dict[str, list[int]]:
-    """Addresses of the hosts cabled to the switch, by tenant."""
-    hosts = {host.name: host for host in fabric.hosts}
-    ips: dict[str, list[int]] = {}
-    for near, far in cabling(fabric).items():
-        if near.node == switch_name and far.node in hosts:
-            ips.setdefault(hosts[far.node].tenant, []).append(hosts[far.node].ip)
-    return ips

@@ -174,7 +174,8 @@ def test_tenants_limit_a_watchlist_to_their_local_hosts(fabric: Fabric) -> None:
     """Each leaf traces the addresses of its own hosts of those tenants."""
     roce = replace(fabric.watchlists[0], tenants=("beta",), sample_psn_bits=3)
     changed = replace(fabric, watchlists=(roce,))
-    (entry,) = [e for e in watchlist_entries(changed, "leaf2") if e.priority == PRIORITY_TRACED]
+    entries = watchlist_entries(changed, [fabric.host("h3"), fabric.host("h4")])
+    (entry,) = [entry for entry in entries if entry.priority == PRIORITY_TRACED]
     assert dict(entry.match)["src_addr"] == Ternary(0x0A000202, 0xFFFFFFFF)
     assert dict(entry.match)["roce_psn"] == Ternary(0, 0b111)
 

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 
 from controller.fabric import Fabric, Link, LinkEnd
 from controller.fabric_generate import leaf_spine
-from controller.routing import NextHop, Route, compute_routes, host_ports
+from controller.routing import NextHop, Route, compute_routes
 
 
 def route_to(fabric: Fabric, switch: str, prefix: str) -> Route:
@@ -100,7 +100,11 @@ def test_group_number_survives_the_loss_of_another_path() -> None:
     assert route_to(broken, "leaf1", "10.0.5.0/24").group_node_id == 5
 
 
-def test_host_ports_are_those_with_a_host_behind() -> None:
+def test_attached_hosts_are_those_behind_a_port() -> None:
     """Leaves have two, spines none."""
-    assert host_ports(leaf_spine(), "leaf2") == [11, 12]
-    assert host_ports(leaf_spine(), "spine1") == []
+    attached = compute_routes(leaf_spine()).attached
+    assert [(local.port, local.host.name) for local in attached["leaf2"]] == [
+        (11, "h3"),
+        (12, "h4"),
+    ]
+    assert attached["spine1"] == ()
