@@ -19,8 +19,8 @@ from tracing_core.ordering import (
     count_inversions,
     judge_pairs,
 )
+from tracing_core.pairs import causal_pairs
 from tracing_core.store import LATEST, Store
-from tracing_core.store.pairs import causal_pairs
 from tracing_core.store.transfers import read_transfers
 
 VERSIONS_KEPT_MAX = 2
@@ -82,7 +82,7 @@ class Analysis:
         table = self._store.corrections.table(version)
 
         def compute() -> tuple[CausalPairs, JudgedPairs]:
-            pairs = causal_pairs(self._store.engine, tenant=tenant)
+            pairs = causal_pairs(self._store, tenant=tenant)
             return pairs, judge_pairs(pairs, table)
 
         return self._pairs.get((revision, table.version, tenant), compute)

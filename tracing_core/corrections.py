@@ -34,13 +34,20 @@ class CorrectedArray:
     """Infinite where unknown."""
     bound_conditional_ns: FloatArray
     flagged: NDArray[np.bool_]
-    """The row's status is not `synchronised` (False where uncovered)."""
+    """The row's status is `flagged` (False where uncovered)."""
+    void: NDArray[np.bool_]
+    """The row's status is `unknown` or `disrupted`: its value means nothing."""
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """No row covers the stamp, or its clock's status voids it."""
+        uncovered: NDArray[np.bool_] = self.row == UNCOVERED
+        return uncovered | self.void
 
     @property
     def usable(self) -> NDArray[np.bool_]:
         """A synchronised clock's row covers the stamp."""
-        covered: NDArray[np.bool_] = self.row != UNCOVERED
-        return covered & ~self.flagged
+        return ~self.unknown & ~self.flagged
 
 
 class CorrectionTable:
@@ -64,8 +71,9 @@ class CorrectionTable:
         self._rate_ppb = np.array([r.rate_ppb for r in self.rows], np.float64)
         self._hard_ns = _bounds(r.bound_hard_ns for r in self.rows)
         self._conditional_ns = _bounds(r.bound_conditional_ns for r in self.rows)
-        self._flagged = np.array(
-            [r.status is not ClockStatus.SYNCHRONISED for r in self.rows], bool
+        self._flagged = np.array([r.status is ClockStatus.FLAGGED for r in self.rows], bool)
+        self._void = np.array(
+            [r.status in (ClockStatus.UNKNOWN, ClockStatus.DISRUPTED) for r in self.rows], bool
         )
 
     @property
@@ -117,6 +125,7 @@ class CorrectionTable:
         hard = np.full(raw_local_ns.shape, np.inf)
         conditional = np.full(raw_local_ns.shape, np.inf)
         flagged = np.zeros(raw_local_ns.shape, bool)
+        void = np.zeros(raw_local_ns.shape, bool)
         r, raw = row[covered], raw_local_ns[covered]
         elapsed_ns = (raw - self._anchor_local_ns[r]).astype(np.float64)
         drift_ns = np.rint(self._rate_ppb[r] * 1e-9 * elapsed_ns).astype(np.int64)
@@ -124,12 +133,14 @@ class CorrectionTable:
         hard[covered] = self._hard_ns[r]
         conditional[covered] = self._conditional_ns[r]
         flagged[covered] = self._flagged[r]
+        void[covered] = self._void[r]
         return CorrectedArray(
             row=row,
             corrected_reference_ns=corrected,
             bound_hard_ns=hard,
             bound_conditional_ns=conditional,
             flagged=flagged,
+            void=void,
         )
 
     def correct_one(self, clock: str, raw_local_ns: int) -> CorrectedInstant:

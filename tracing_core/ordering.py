@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracing_core.corrections import UNCOVERED, CorrectedArray, CorrectionTable
+from tracing_core.corrections import CorrectionTable
 from tracing_core.model import ClockStatus, CorrectedInstant
 
 
@@ -141,8 +141,8 @@ def judge_pairs(pairs: CausalPairs, table: CorrectionTable) -> JudgedPairs:
     """Judges all pairs with the corrections of `table`."""
     first = table.correct(pairs.clocks, pairs.first_clock, pairs.first_local_ns)
     second = table.correct(pairs.clocks, pairs.second_clock, pairs.second_local_ns)
-    left_out = _flagged(first) | _flagged(second)
-    unknown = (first.row == UNCOVERED) | (second.row == UNCOVERED)
+    left_out = first.flagged | second.flagged
+    unknown = first.unknown | second.unknown
     zero = (pairs.first_local_ns == 0) | (pairs.second_local_ns == 0)
     invalid = (unknown | zero | pairs.end_before_start) & ~left_out
     gap_ns = np.where(unknown, 0, second.corrected_reference_ns - first.corrected_reference_ns)
@@ -170,8 +170,3 @@ def count_inversions(judged: JudgedPairs) -> InversionCounts:
         invalid=int(judged.invalid.sum()),
         left_out=int(judged.left_out.sum()),
     )
-
-
-def _flagged(stamps: CorrectedArray) -> NDArray[np.bool_]:
-    covered: NDArray[np.bool_] = stamps.row != UNCOVERED
-    return covered & stamps.flagged

@@ -24,7 +24,7 @@ class ComponentAnswer:
     entity: str
     """For people, for example "spine2 port 5 queue 1"."""
     entity_id: str
-    """For programs: `node:port` of a hop, `from:port->to:port` of a link, `host/side` of a host."""
+    """For programs: `node:port` of a hop, `from:port->to:port` of a link, the name of a host."""
     value_ns: float | None
     bound_conditional_ns: float | None
     """Of the value; 0 where both stamps are of one clock, None where a clock is not determined."""

@@ -420,7 +420,7 @@ def _between(
     start: CorrectedArray, start_rows: Int64Array, end: CorrectedArray, end_rows: Int64Array
 ) -> tuple[FloatArray, FloatArray, Int64Array]:
     """end - start on the reference scale, the sum of both conditional bounds, the rows used."""
-    known = (start.row[start_rows] >= 0) & (end.row[end_rows] >= 0)
+    known = ~(start.unknown[start_rows] | end.unknown[end_rows])
     gap_ns = end.corrected_reference_ns[end_rows] - start.corrected_reference_ns[start_rows]
     value_ns = np.where(known, gap_ns.astype(np.float64), np.nan)
     bound_ns = start.bound_conditional_ns[start_rows] + end.bound_conditional_ns[end_rows]

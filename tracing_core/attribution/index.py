@@ -107,7 +107,7 @@ class AttributionIndex:
         self._baseline: Baseline = baseline_of(
             self._components, Samples(entity=entity, size_bytes=size_bytes, value_ns=value_ns)
         )
-        known = (start.row >= 0) & (end.row >= 0)
+        known = ~(start.unknown | end.unknown)
         gap_ns = end.corrected_reference_ns - start.corrected_reference_ns
         bound_ns = start.bound_conditional_ns + end.bound_conditional_ns
         self._totals = self._total(
@@ -301,11 +301,11 @@ class AttributionIndex:
         hosts = self.transfers.hosts
         match kind:
             case ComponentKind.SENDER_HOST:
-                return f"{hosts[a]} sender", f"{hosts[a]}/sender"
+                return f"{hosts[a]} sender", hosts[a]
             case ComponentKind.SENDER_NIC:
-                return f"{hosts[a]} sender NIC", f"{hosts[a]}/sender"
+                return f"{hosts[a]} sender NIC", hosts[a]
             case ComponentKind.RECEIVER_HOST:
-                return f"{hosts[a]} receiver", f"{hosts[a]}/receiver"
+                return f"{hosts[a]} receiver", hosts[a]
             case ComponentKind.LINK:
                 label = self._topology.link_label(a, bool(b))
                 return label, label

@@ -46,7 +46,7 @@ ORDER BY child.trace_id, child.span_id
 """
 
 
-def causal_pairs(engine: Engine, *, tenant: str = "") -> CausalPairs:
+def read_causal_pairs(engine: Engine, *, tenant: str = "") -> CausalPairs:
     """Cross-host parent/child pairs, and the ends of synchronous (CLIENT/SERVER) ones."""
     columns = engine.columns(_SQL, _COLUMNS, {"tenant": tenant})
     clocks, parent_clock, child_clock = indices(columns["parent_clock"], columns["child_clock"])

@@ -34,9 +34,9 @@ def expected(world: World, kind: str, place: int) -> tuple[VerdictKind, str]:
     hops = (f"{src_leaf}:{spine_number}", f"{spine}:{dst_leaf[-1]}", f"{dst_leaf}:{dst_port}")
     match kind:
         case "sender" | "nic":
-            return VerdictKind.HOST, f"{sender}/sender"
+            return VerdictKind.HOST, sender
         case "receiver":
-            return VerdictKind.HOST, f"{receiver}/receiver"
+            return VerdictKind.HOST, receiver
         case "hop":
             return VerdictKind.HOP, hops[place]
         case _:
@@ -154,7 +154,7 @@ def test_without_any_report_hosts_can_still_be_blamed_but_the_network_cannot(
     )
     lost = {index: 2 for index in range(0, 400, 3)} | {SLOW: 2, SLOW + 1: 2}
     world = build(20, faults=faults, lost=lost)
-    assert answer(store, world).entity_id == f"{world.hosts[SLOW][0]}/sender"
+    assert answer(store, world).entity_id == world.hosts[SLOW][0]
     index = Analysis(store).attribution()
     row = index.find(*world.ids[SLOW + 1])
     assert row is not None
@@ -171,7 +171,7 @@ def test_a_host_that_is_always_slow_is_held_to_its_peers(store: Store) -> None:
     rows = index.slow_rows()
     sent = [i for i, (sender, _) in enumerate(world.hosts) if sender == "h3"]
     assert len(rows) == len(sent)
-    assert {index.attribute(row).entity_id for row in rows} == {"h3/sender"}
+    assert {index.attribute(row).entity_id for row in rows} == {"h3"}
 
 
 def test_a_reused_sequence_number_is_told_apart_by_time(store: Store) -> None:
