@@ -13,7 +13,8 @@ from controller.telemetry.dialect import SEQUENCE_BITS, unwrap
 REORDER_WINDOW = 1024
 """How far a report may come late and still be told from a duplicate: 1 ms at 1 M reports/s."""
 _RESTART_GAP_MIN = 1 << 16
-"""A forward jump this large that lands near 0 is a restart; elsewhere it is loss."""
+"""A forward jump this large that lands near 0 is a restart; elsewhere, and for a device that
+restarts this close before its wrap, it is counted as loss."""
 
 
 @unique
