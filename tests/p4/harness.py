@@ -89,41 +89,28 @@ class Node:
             truncate_bytes,
         )
 
-    def _action(self, table: str, action: str) -> tuple[Any, int]:
+    def _action(self, table: str, action: str) -> tuple[str, str]:
+        """Full names of a table and of an action as that table knows it."""
         spec = self.state.table(self.names[table]).spec
         full = next(name for name in spec.action_names if name.rsplit(".", 1)[-1] == action)
-        return spec, self.state.action_id(spec, full)
+        return spec.name, full
 
     def set_default(self, table: str, action: str, *arguments: int) -> None:
-        _, action_id = self._action(table, action)
-        cell = self.state.cell(action_id, list(arguments))
-        self.state.table(self.names[table]).set_default(cell)
+        self.state.set_default(*self._action(table, action), arguments)
 
     def add(
         self, table: str, match: list[Any], action: str, *arguments: int, priority: int = 0
     ) -> Entry:
-        spec, action_id = self._action(table, action)
-        cell = self.state.cell(action_id, list(arguments))
-        entry = Entry(match=tuple(match), priority=priority, cell=cell)
-        self.state.table(spec.name).insert(entry)
-        return entry
+        names = self._action(table, action)
+        return self.state.add_entry(names[0], tuple(match), names[1], arguments, priority=priority)
 
     def route(self, prefix: str, bits: int, *ports: int) -> None:
-        """A route over one group with a member per port."""
-        profile = next(iter(self.state.profiles.values()))
-        _, action_id = self._action("ipv4_lpm", "forward")
-        first = len(profile.members) + 1
-        for number, port in enumerate(ports):
-            cell = self.state.cell(action_id, [port, 0x020000000000 | port])
-            profile.add_member(first + number, cell, None)
-        members = [(first + number, 1, None) for number in range(len(ports))]
-        profile.add_group(first, 64, members)
-        self.state.table(self.names["ipv4_lpm"]).insert(
-            Entry(
-                match=(lpm_match(ip(prefix), bits, 32),),
-                priority=0,
-                cell=self.state.indirect_cell(profile.groups[first].cells),
-            )
+        """A route over one member per port."""
+        table, forward = self._action("ipv4_lpm", "forward")
+        self.state.add_route(
+            table,
+            (lpm_match(ip(prefix), bits, 32),),
+            [(forward, (port, 0x020000000000 | port)) for port in ports],
         )
 
     def watch(
