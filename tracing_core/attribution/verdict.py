@@ -72,7 +72,7 @@ def decide(
         component=leader,
         share=share,
         reason=f"{labels[leader]} took {excess_ns[leader]:.0f} ns more than usual"
-        f" (+- {uncertainty_ns[leader]:.0f} ns), {share:.0%} of the excess",
+        f" (± {uncertainty_ns[leader]:.0f} ns), {share:.0%} of the excess",
     )
 
 
@@ -84,9 +84,9 @@ def _close(
     rival: int,
 ) -> str:
     return (
-        f"{labels[leader]} ({excess_ns[leader]:.0f} +- {uncertainty_ns[leader]:.0f} ns) is not"
+        f"{labels[leader]} ({excess_ns[leader]:.0f} ± {uncertainty_ns[leader]:.0f} ns) is not"
         f" clearly ahead of {labels[rival]}"
-        f" ({excess_ns[rival]:.0f} +- {uncertainty_ns[rival]:.0f} ns)"
+        f" ({excess_ns[rival]:.0f} ± {uncertainty_ns[rival]:.0f} ns)"
     )
 
 

@@ -14,6 +14,7 @@ from tracing_core.service import problems, schemas
 from tracing_core.service.api import core_router
 from tracing_core.service.api_analysis import analysis_router
 from tracing_core.service.ingest import Ingest
+from tracing_core.service.page import page_router
 from tracing_core.store import Store
 
 API_VERSION = "1"
@@ -30,11 +31,14 @@ def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES
             422: {"model": schemas.Problem},
         },
         separate_input_output_schemas=False,
+        docs_url=None,  # FastAPI's pages load scripts from a CDN; /docs is our own
+        redoc_url=None,
     )
     ingest = Ingest(store.spans, limit_bytes=otlp_limit_bytes)
     app.include_router(ingest.router())
     app.include_router(core_router(store, ingest))
     app.include_router(analysis_router(store, Analysis(store)))
+    app.include_router(page_router())
     problems.install(app)
     _install_etags(app, store)
     return app
