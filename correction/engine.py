@@ -108,7 +108,8 @@ def assemble(
         cuts=cuts,
         chi2=selection.chi2,
         degrees=selection.degrees,
-        p_value=_p_value(selection),
+        p_value=_chi2_tail(selection.chi2, selection.degrees),
+        repeat_p_value=_chi2_tail(selection.repeat_chi2, selection.repeat_degrees),
         counters=counters,
         findings=tuple(findings),
         class_findings=measured.class_findings,
@@ -117,10 +118,9 @@ def assemble(
     )
 
 
-def _p_value(selection: Selection) -> float:
-    if not selection.degrees:
-        return 1.0
-    return float(gammaincc(selection.degrees / 2.0, selection.chi2 / 2.0))
+def _chi2_tail(chi2: float, degrees: int) -> float:
+    """Probability of a larger chi-square."""
+    return float(gammaincc(degrees / 2.0, chi2 / 2.0)) if degrees else 1.0
 
 
 def _link_estimates(

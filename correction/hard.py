@@ -18,7 +18,7 @@ from correction.prepare import Prepared
 from correction.table import HARD_SIGMAS
 from correction.timebase import NS_PER_S, Bools, Float64s
 
-SLOPE_WANDER = 0.37
+SLOPE_WANDER = 0.27
 """Sd of (mean slope over a window - rate at its centre) / (wander x sqrt(window length))."""
 
 

@@ -44,6 +44,8 @@ def oracle(
         averaged=estimate,
         chi2=0.0,
         degrees=0,
+        repeat_chi2=0.0,
+        repeat_degrees=0,
     )
     nobody = np.zeros(len(measured.model.clocks), np.bool_)
     return assemble(

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.network import Eliminated, Posterior, posterior
+from correction.network import Eliminated, Posterior, posterior, posterior_mean
 from correction.timebase import Bools, Float64s
 
 BAD_SHARE = 0.1
 """Prior share of bad links."""
 BAD_SD_NS = 200.0
 """Prior size of a bad link's asymmetry: optics, cables and boards differ by up to 500 ns."""
+DROPPED_SD_NS = 1e5
+"""Prior sd that leaves a link out of the loop test."""
 L1_ITERATIONS = 20
 L1_EPSILON_NS = 300.0
 TUKEY_FROM = 20.0
@@ -44,8 +46,11 @@ class Selection:
     averaged: Posterior
     """Averaged over rivals; its covariance includes their disagreement."""
     chi2: float
-    """Squared normalised residuals of the kept links under the best set."""
+    """Loop residual test: squared loop sums of the kept links against their prior."""
     degrees: int
+    repeat_chi2: float
+    """The same between windows: measurements against their own mean."""
+    repeat_degrees: int
 
 
 def select_bad_links(
@@ -65,14 +70,28 @@ def select_bad_links(
     bad[candidates[bad_of_candidates]] = True
     bad_probability = np.zeros(len(prior_sd_ns))
     bad_probability[candidates] = probability
+    free, loops = _unconstrained_fit(eliminated)
+    without_bad = sd.copy()
+    without_bad[candidates[bad_of_candidates]] = DROPPED_SD_NS
+    kept = posterior_mean(eliminated, without_bad)
     return Selection(
         bad=bad,
         bad_probability=bad_probability,
         best=best,
         averaged=averaged,
-        chi2=max(0.0, eliminated.energy - float(eliminated.right_side @ best.q_ns)),
-        degrees=max(0, eliminated.degrees - int(bad_of_candidates.sum())),
+        chi2=max(0.0, free - float(eliminated.right_side @ kept)),
+        degrees=max(0, loops - int(bad_of_candidates.sum())),
+        repeat_chi2=max(0.0, eliminated.energy - free),
+        repeat_degrees=max(0, eliminated.degrees - loops),
     )
+
+
+def _unconstrained_fit(eliminated: Eliminated) -> tuple[float, int]:
+    """h' S^+ h, the part of the energy that any constants could explain, and the rank of S."""
+    values, vectors = np.linalg.eigh(eliminated.information)
+    kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)
+    part = vectors[:, kept].T @ eliminated.right_side
+    return float((part**2 / values[kept]).sum()), int(kept.sum())
 
 
 def _sds(prior_sd_ns: Float64s, candidates: NDArray[np.int64], bad: Bools) -> Float64s:
@@ -90,7 +109,7 @@ def _robust_start(
     epsilon_ns = L1_EPSILON_NS
     residual = np.zeros(len(candidates))
     for _ in range(L1_ITERATIONS):
-        residual = posterior(eliminated, sd).q_ns[candidates]
+        residual = posterior_mean(eliminated, sd)[candidates]
         # |a| / scale as a sum of squares: variance scale * max(|a|, epsilon)
         sd[candidates] = np.sqrt(scale * np.maximum(np.abs(residual), epsilon_ns))
         epsilon_ns = max(0.75 * epsilon_ns, 1.0)
@@ -98,7 +117,7 @@ def _robust_start(
         z = residual / scale
         kept = np.where(np.abs(z) < cut, (1.0 - (z / cut) ** 2) ** 2, 0.0)
         sd[candidates] = scale / np.sqrt(np.maximum(kept, REJECTED_SHARE))
-        residual = posterior(eliminated, sd).q_ns[candidates]
+        residual = posterior_mean(eliminated, sd)[candidates]
     bad: Bools = np.abs(residual / scale) >= TUKEY_TO
     return bad
 

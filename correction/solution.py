@@ -105,6 +105,8 @@ class FabricSolution:
     p_value: float
     """Probability of a larger chi2 if the prior holds. A pass is not a proof of symmetry: a
     gradient a_uv = g_v - g_u leaves every loop at zero."""
+    repeat_p_value: float
+    """The same for the windows against each other: low when an asymmetry is not constant."""
     counters: JoinCounters
     findings: tuple[Finding, ...]
     class_findings: tuple[ClassFinding, ...]
