@@ -111,14 +111,14 @@ class PathJoiner:
             if piece.report.packet.stack is not None:
                 own = _sink_hop(piece, pending.pieces)
                 if own is not None:
-                    self._emit_stack(piece, own.hop, now_ns)
+                    self._emit_stack(piece, own.hop, now_ns, joined=True)
                     pending.pieces = _without(pending.pieces, (piece, *own.pieces))
                     return True
         for piece in pending.pieces:
             if self._neighbours.get(_ingress_key(piece)) == HOST_END:
                 chain = self._follow(piece, pending.pieces)
                 if self._neighbours.get(_egress_key(chain[-1])) == HOST_END:
-                    self._emit_postcards(chain, now_ns)
+                    self._emit_postcards(chain, now_ns, joined=True)
                     pending.pieces = _without(pending.pieces, chain)
                     return True
         return False
@@ -143,14 +143,14 @@ class PathJoiner:
         postcards = [piece for piece in pending.pieces if piece.report.packet.stack is None]
         for piece in pending.pieces:
             if piece.report.packet.stack is not None:
-                self._emit_stack(piece, piece.report.metadata, now_ns)
+                self._emit_stack(piece, piece.report.metadata, now_ns, joined=False)
         chain: list[_Piece] = []
         while postcards:
             fragment = self._follow(self._fragment_start(postcards), postcards)
             postcards = _without(postcards, fragment)
             chain += fragment
         if chain:
-            self._emit_postcards(chain, now_ns)
+            self._emit_postcards(chain, now_ns, joined=False)
 
     def _fragment_start(self, pieces: Sequence[_Piece]) -> _Piece:
         """The first hop of a path, else one whose predecessor is missing, else any."""
@@ -163,7 +163,9 @@ class PathJoiner:
 
     # ------------------------------------------------------------ rows
 
-    def _emit_stack(self, piece: _Piece, sink: HopMetadata | None, now_ns: int) -> None:
+    def _emit_stack(
+        self, piece: _Piece, sink: HopMetadata | None, now_ns: int, *, joined: bool
+    ) -> None:
         """A path of stack hops and the sink's own hop; the frame grows at each but the sink."""
         packet = piece.report.packet
         stack = packet.stack
@@ -180,9 +182,9 @@ class PathJoiner:
             rows.append(hop_row(node_id, hop, ingress_bytes=frame_bytes, egress_bytes=egress_bytes))
             frame_bytes = egress_bytes
             growth = stack.hop_metadata_bytes
-        self._emit(packet, rows, now_ns)
+        self._emit(packet, rows, now_ns, joined=joined)
 
-    def _emit_postcards(self, pieces: Sequence[_Piece], now_ns: int) -> None:
+    def _emit_postcards(self, pieces: Sequence[_Piece], now_ns: int, *, joined: bool) -> None:
         """A path of postcards; the packet is the same on all its links."""
         packet = pieces[0].report.packet
         rows = [
@@ -194,10 +196,12 @@ class PathJoiner:
             )
             for piece in pieces
         ]
-        self._emit(packet, rows, now_ns)
+        self._emit(packet, rows, now_ns, joined=joined)
 
-    def _emit(self, packet: ReportedPacket, rows: list[HopRow], now_ns: int) -> None:
-        complete = self._is_complete(rows)
+    def _emit(
+        self, packet: ReportedPacket, rows: list[HopRow], now_ns: int, *, joined: bool
+    ) -> None:
+        complete = joined and self._is_complete(rows)
         if complete:
             self.complete_count += 1
         else:
