@@ -76,7 +76,7 @@
 #define EVENT_NO_ROUTE           3   // dropped
 #define EVENT_NOT_IPV4           4   // dropped: neither IPv4 nor punted
 #define EVENT_DSCP_CLEANED       5   // forwarded: a host sent a marked DSCP
-#define EVENT_INT_UNSUPPORTED    6   // marked, but the INT version or type is not one that we can read
+#define EVENT_INT_UNSUPPORTED    6   // marked, but INT type, version or lengths are not readable
 #define EVENT_INT_NOT_STRIPPABLE 7   // dropped at the sink: unreadable INT must not reach a host
 #define EVENT_PTP_VERSION        8   // forwarded without a postcard: not PTP version 2
 #define EVENT_INT_NOT_STARTED    9   // watchlist hit, forwarded without INT (fragment or no UDP)

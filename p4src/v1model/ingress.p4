@@ -83,8 +83,8 @@ control TempoIngress(inout headers_t hdr,
                     if (meta.int_source == 1) {
                         // A shim that came from the host occupies the place of ours; a fragment has no UDP.
                         if (!hdr.udp.isValid() || hdr.int_shim.isValid()
-                            || hdr.udp.length + ((length_bytes_t)hdr.ipv4.ihl << 2)
-                               != hdr.ipv4.total_length) {
+                            || (bit<32>)hdr.udp.length + ((bit<32>)hdr.ipv4.ihl << 2)
+                               != (bit<32>)hdr.ipv4.total_length) {
                             meta.int_source = 0;
                             ingress_events.count(EVENT_INT_NOT_STARTED);
                         } else if (meta.sink_port == 1) {
@@ -98,15 +98,20 @@ control TempoIngress(inout headers_t hdr,
                 }
 
                 if (meta.int_marked == 1) {
+                    // Lengths that contradict each other would wrap when INT is added or removed.
+                    if (meta.int_parsed == 1
+                        && ((((length_bytes_t)hdr.int_shim.length_words + 1) << 2) + 8 > hdr.udp.length
+                            || (bit<32>)hdr.udp.length + ((bit<32>)hdr.ipv4.ihl << 2)
+                               > (bit<32>)hdr.ipv4.total_length)) {
+                        meta.int_parsed = 0;
+                    }
                     if (meta.int_parsed == 0) {
                         ingress_events.count(EVENT_INT_UNSUPPORTED);
                     }
                     if (meta.sink_port == 1) {
                         if (!hdr.udp.isValid()) {
                             hdr.ipv4.dscp = meta.dscp_unmarked;   // no UDP, no INT: only the mark
-                        } else if (meta.int_parsed == 0
-                                   || (((length_bytes_t)hdr.int_shim.length_words + 1) << 2) + 8
-                                      > hdr.udp.length) {
+                        } else if (meta.int_parsed == 0) {
                             drop_and_count(EVENT_INT_NOT_STRIPPABLE);
                         } else {
                             sink.apply(hdr, meta, standard_metadata);

@@ -236,8 +236,16 @@ def test_discard_bit_drops_after_both_reports() -> None:
 
 @pytest.mark.parametrize(
     ("offset", "value"),
-    [(46, 0x10), (42, 0x30), (43, 2), (43, 60)],
-    ids=["int version 1", "shim type 3", "too short for a header", "longer than the datagram"],
+    [(46, 0x10), (42, 0x30), (43, 2), (43, 60), (43, 20), (38, 4), (42, 0x14)],
+    ids=[
+        "int version 1",
+        "shim type 3",
+        "too short for a header",
+        "longer than the frame",
+        "longer than the datagram",
+        "datagram longer than the IP packet",
+        "next protocol type 1",
+    ],
 )
 def test_int_that_cannot_be_stripped_does_not_reach_a_host(offset: int, value: int) -> None:
     """A NIC would take the shim for a transport header, so the sink drops and counts it."""
