@@ -336,7 +336,7 @@ def test_node_without_configuration_neither_pushes_nor_reports() -> None:
     assert len(node.send(roce(), 11).frame) == len(roce())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     opcode=st.integers(0, 255),
     payload=st.binary(max_size=300),
@@ -372,7 +372,7 @@ def test_sink_restores_the_packet_byte_exactly(
     assert_restored(frame, out, hops=len(path))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(checksum=st.integers(1, 0xFFFF), node_id=st.integers(0, 0xFFFFFFFF))
 def test_wrong_udp_checksum_comes_back_as_it_was(checksum: int, node_id: int) -> None:
     """Incremental updates invert exactly for every checksum but 0: corruption is not repaired."""
