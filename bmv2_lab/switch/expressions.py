@@ -218,6 +218,10 @@ class Expressions:
             if isinstance(name, int):
                 return header.base, header
             return f"{name}[{int(item['right'])}]", header
+        if op == "?":
+            left, header = self.header_block(item["left"])
+            right, _ = self.header_block(item["right"])
+            return f"({left} if {self.boolean(item['cond'])} else {right})", header
         raise self.fail(f"unsupported header expression {op or item.get('type')}")
 
     def _union_of(self, item: JsonObject) -> tuple[int | str, tuple[str, ...]]:

@@ -167,6 +167,9 @@ class Table:
                 if kind is MatchKind.RANGE:
                     if not match.value <= value <= match.high:
                         break
+                elif kind is MatchKind.EXACT or kind is MatchKind.VALID:
+                    if value != match.value:
+                        break
                 elif value & match.mask != match.value:
                     break
             else:
@@ -259,7 +262,8 @@ class Table:
 
     def _widen_masks(self, entry: Entry) -> None:
         for index, (item, match) in enumerate(zip(self.spec.key, entry.match, strict=True)):
-            if item.kind is not MatchKind.RANGE:
+            everything = (1 << item.bits) - 1
+            if item.kind in (MatchKind.TERNARY, MatchKind.LPM):
                 self.masks[index] |= match.mask
-            elif (match.value, match.high) != (0, (1 << item.bits) - 1):
-                self.masks[index] = (1 << item.bits) - 1
+            elif item.kind is not MatchKind.RANGE or (match.value, match.high) != (0, everything):
+                self.masks[index] = everything
