@@ -10,7 +10,7 @@ from correction.measure import Measured, measure
 from correction.model import FabricModel
 from correction.publish import window_solution
 from correction.records import Exchanges, Hops, LinkSamples, Packets
-from correction.rows import correction_rows
+from correction.rows import correction_rows, jump_findings
 from correction.selection import Selection, select_bad_links
 from correction.solution import FabricSolution, Finding, LinkEstimates, SolveOptions
 from correction.table import CorrectionTable, Status
@@ -111,7 +111,7 @@ def assemble(
         p_value=_chi2_tail(selection.chi2, selection.degrees),
         repeat_p_value=_chi2_tail(selection.repeat_chi2, selection.repeat_degrees),
         counters=counters,
-        findings=tuple(findings),
+        findings=(*findings, *jump_findings(solutions, model)),
         class_findings=measured.class_findings,
         prior=PRIOR,
         measured=measured,

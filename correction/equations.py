@@ -16,6 +16,8 @@ from correction.timebase import Bools, Float64s
 
 MEASUREMENT_SD_NS_MIN = 0.4
 """No window measures a link better than this: rounding of stamps and shape of the jitter."""
+MIXED_CLASS_SD_NS = 5.0
+"""Distrust of a difference between unequal lengths or queues, after declared serialisation."""
 CLASS_SIGMAS = 6.0
 CLASS_SLACK_NS = 3.0
 """Length classes that differ by more than CLASS_SIGMAS and this contradict the serialisation."""
@@ -85,6 +87,8 @@ def link_equations(
     np.add.at(total, (window, link), weight)
     np.add.at(y, (window, link), weight * 0.5 * (value[0] - value[1]))
     np.add.at(half, (window, link), weight * 0.5 * (value[0] + value[1]))
+    for w, e in np.argwhere((total == 0.0) & usable).tolist():
+        _difference_anyway(fit, edge, sd, w, e, total, y, half)
     known = (total > 0.0) & usable
     safe = np.where(total > 0.0, total, 1.0)
     ends = np.array([(one.a, one.b) for one in model.links], np.int64).reshape(-1, 2)
@@ -103,6 +107,29 @@ def link_equations(
         log_rate_sd=slope_sd,
     )
     return equations, _class_findings(fit, edge, sd)
+
+
+def _difference_anyway(
+    fit: Fit,
+    edge: Float64s,
+    sd: Float64s,
+    window: int,
+    link: int,
+    total: Float64s,
+    y: Float64s,
+    half: Float64s,
+) -> None:
+    """Directions without a common queue and class: the best of each, with a wide variance."""
+    rows = fit.envelopes
+    here = (rows.window == window) & (rows.link == link) & np.isfinite(sd)
+    there, back = np.flatnonzero(here & ~rows.reverse), np.flatnonzero(here & rows.reverse)
+    if not (len(there) and len(back)):
+        return
+    i, j = there[np.argmin(sd[there])], back[np.argmin(sd[back])]
+    weight = 1.0 / ((sd[i] ** 2 + sd[j] ** 2) / 4.0 + MIXED_CLASS_SD_NS**2)
+    total[window, link] = weight
+    y[window, link] = weight * 0.5 * (edge[i] - edge[j])
+    half[window, link] = weight * 0.5 * (edge[i] + edge[j])
 
 
 def _class_findings(fit: Fit, edge: Float64s, sd: Float64s) -> tuple[ClassFinding, ...]:

@@ -7,9 +7,22 @@ from itertools import pairwise
 import numpy as np
 
 from correction.model import FabricModel
+from correction.prepare import WRAP_32_NS, WRAP_SLACK_NS
 from correction.records import NO_TSTAMP_NS
-from correction.solution import SolveOptions, WindowSolution
-from correction.table import CORRECTION_DTYPE, UNBOUNDED_NS, Corrections, Status, with_worst_bounds
+from correction.solution import Finding, SolveOptions, WindowSolution
+from correction.table import (
+    CORRECTION_DTYPE,
+    HARD_SIGMAS,
+    UNBOUNDED_NS,
+    Corrections,
+    Status,
+    with_worst_bounds,
+)
+from correction.timebase import NS_PER_S
+
+
+EDGE_NS = 20_000_000
+"""Reports arrive late, so a window's own packets may lie just outside it on other clocks."""
 
 
 def correction_rows(
@@ -22,18 +35,66 @@ def correction_rows(
         solved.sort(key=lambda w: int(w.anchor_local_ns[clock]))
         for number, window in enumerate(solved):
             anchor = int(window.anchor_local_ns[clock])
-            half = (window.end_collector_ns - window.start_collector_ns) // 2 + 1
+            half = (window.end_collector_ns - window.start_collector_ns) // 2 + EDGE_NS
             before, after = half + options.holdover_ns, half + options.holdover_ns
             if number:
-                before = min(before, (anchor - int(solved[number - 1].anchor_local_ns[clock])) // 2)
+                gap = anchor - int(solved[number - 1].anchor_local_ns[clock])
+                before = min(before, gap // 2)
+                if jump_ns(solved[number - 1], window, clock, model) is not None:
+                    before = min(before, half)
             if number + 1 < len(solved):
                 gap = int(solved[number + 1].anchor_local_ns[clock]) - anchor
                 after = min(after, gap - gap // 2)
+                if jump_ns(window, solved[number + 1], clock, model) is not None:
+                    after = min(after, half)
             cuts = sorted({-before, -min(half, before), min(half, after), after})
             for start, end in pairwise(cuts):
                 parts.append(_row(window, clock, model, options, anchor + start, anchor + end))
     rows = np.concatenate(parts) if parts else np.zeros(0, CORRECTION_DTYPE)
     return with_worst_bounds(rows)
+
+
+def jump_ns(
+    before: WindowSolution, after: WindowSolution, clock: int, model: FabricModel
+) -> int | None:
+    """Change of offset between two windows beyond what rates and wander allow; None if allowed.
+
+    No correction is used across a jump: on which side of it a stamp lies cannot be told.
+    """
+    if before.status[clock] != Status.OK or after.status[clock] != Status.OK:
+        return None
+    gap_s = (int(after.anchor_local_ns[clock]) - int(before.anchor_local_ns[clock])) / NS_PER_S
+    rate = 0.5 * (float(before.rate_ppb[clock]) + float(after.rate_ppb[clock]))
+    change = int(after.offset_ns[clock]) - int(before.offset_ns[clock])
+    excess_ns = change - round(rate * gap_s)
+    wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s * abs(gap_s) ** 1.5 / np.sqrt(3.0)
+    rate_sd = float(np.hypot(before.rate_sd_ppb[clock], after.rate_sd_ppb[clock])) * abs(gap_s)
+    bounds_ns = float(before.bound_conditional_ns[clock] + after.bound_conditional_ns[clock])
+    allowed_ns = HARD_SIGMAS * (wander + rate_sd) + bounds_ns
+    return excess_ns if abs(excess_ns) > allowed_ns else None
+
+
+def jump_findings(windows: Sequence[WindowSolution], model: FabricModel) -> tuple[Finding, ...]:
+    """Clocks that were set between windows; multiples of 2^32 ns are a known defect class."""
+    ordered = sorted(windows, key=lambda window: window.start_collector_ns)
+    findings = []
+    for before, after in pairwise(ordered):
+        for clock in range(len(model.clocks)):
+            jump = jump_ns(before, after, clock, model)
+            if jump is None:
+                continue
+            wraps = round(jump / WRAP_32_NS)
+            wrapped = wraps and abs(jump - wraps * WRAP_32_NS) < WRAP_SLACK_NS
+            detail = f"{jump} ns since window {before.window}"
+            findings.append(
+                Finding(
+                    kind="clock-jump",
+                    window=after.window,
+                    subject=model.clocks[clock].name,
+                    detail=f"{detail}, {wraps} x 2^32" if wrapped else detail,
+                )
+            )
+    return tuple(findings)
 
 
 def _row(
