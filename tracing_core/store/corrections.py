@@ -28,6 +28,16 @@ _COLUMNS = (
     "ptp_offset_ns",
 )
 
+_PUBLISHED = "correction_version IN (SELECT correction_version FROM correction_versions)"
+"""A version is published by its row in `correction_versions`, written last: what a crash left
+half written is never read, and its number is not used again."""
+
+_NEWEST_USED = (
+    "SELECT greatest((SELECT max(correction_version) FROM correction_versions),"
+    " (SELECT max(correction_version) FROM corrections),"
+    " (SELECT max(correction_version) FROM link_estimates))"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cached:
@@ -49,7 +59,7 @@ class CorrectionStore:
         """Stores the rows under the next version and returns it."""
         CorrectionTable(((0, row) for row in rows), version=0)  # refuses overlapping rows
         with self._engine.transaction_lock():
-            version = self.latest_version() + 1
+            version = 1 + self._engine.scalar_int(_NEWEST_USED)
             if links:
                 self._engine.insert("link_estimates", _link_columns(links, version))
             if rows:
@@ -60,15 +70,13 @@ class CorrectionStore:
                 self._engine.insert(
                     "corrections", {"correction_version": [version] * len(rows), **columns}
                 )
+            self._engine.insert("correction_versions", {"correction_version": [version]})
             self.revision += 1
         return version
 
     def latest_version(self) -> int:
         """The newest version; 0 when there is no correction yet."""
-        return self._engine.scalar_int(
-            "SELECT greatest((SELECT max(correction_version) FROM corrections),"
-            " (SELECT max(correction_version) FROM link_estimates))"
-        )
+        return self._engine.scalar_int("SELECT max(correction_version) FROM correction_versions")
 
     def table(self, version: int = LATEST) -> CorrectionTable:
         """The corrections as of a version; its `version` is the newest one included."""
@@ -80,7 +88,7 @@ class CorrectionStore:
                 return cached.table
             rows = self._engine.rows(
                 f"SELECT correction_version, {', '.join(_COLUMNS)} FROM corrections"
-                " WHERE correction_version <= {version:UInt64}"
+                f" WHERE correction_version <= {{version:UInt64}} AND {_PUBLISHED}"
                 " ORDER BY correction_version, clock, valid_from_local_ns",
                 {"version": version},
             )
@@ -94,7 +102,7 @@ class CorrectionStore:
         """The newest estimate of each link as of a version, by link name."""
         rows = self._engine.rows(
             "SELECT link, a_uv_ns, sigma_ns, bad, delay_ab_ns, delay_ba_ns, samples_ab, samples_ba"
-            " FROM link_estimates WHERE correction_version <= {version:UInt64}"
+            f" FROM link_estimates WHERE correction_version <= {{version:UInt64}} AND {_PUBLISHED}"
             " ORDER BY correction_version",
             {"version": version},
         )

@@ -75,6 +75,12 @@ CREATE TABLE IF NOT EXISTS corrections (
 ) ENGINE = MergeTree ORDER BY (clock, correction_version, valid_from_local_ns)
 """
 
+CORRECTION_VERSIONS = """
+CREATE TABLE IF NOT EXISTS correction_versions (
+    correction_version UInt64
+) ENGINE = MergeTree ORDER BY correction_version
+"""
+
 LINK_ESTIMATES = """
 CREATE TABLE IF NOT EXISTS link_estimates (
     correction_version UInt64,
@@ -159,6 +165,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         statements=(
             SPANS,
             CORRECTIONS,
+            CORRECTION_VERSIONS,
             LINK_ESTIMATES,
             FABRIC_NODES,
             FABRIC_LINKS,
