@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of other projects decode to the values that their origins state.
+
+The vectors are not part of this repository; their folder is named by TEMPOTRACE_SHARED_DATA or
+stands next to the repository as shared/data.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from controller.telemetry.codec import decode
+from controller.telemetry.datagram import internet_checksum, unwrap_udp
+from controller.telemetry.frames import icrc, icrc_is_valid
+from controller.telemetry.layout import BTH, INT_MD, INT_SHIM
+from controller.telemetry.packet import IntMarking, decode_packet
+from controller.telemetry.report import decode_reports
+from controller.telemetry.report_encode import ReportSpec, encode_reports
+
+_REPO = Path(__file__).parents[2]
+_FOLDER = Path(os.environ.get("TEMPOTRACE_SHARED_DATA", _REPO.parent / "shared" / "data")) / "int"
+
+pytestmark = pytest.mark.skipif(
+    not _FOLDER.is_dir(), reason=f"the vectors of other projects are not at hand ({_FOLDER})"
+)
+
+_INT_START = 42
+_MARKING = IntMarking({0x20: 0}, 0x4568)
+"""The frames' own: tos 0x80 is DSCP 0x20; scapy's INT port."""
+
+
+def _load(name):
+    return json.loads((_FOLDER / name).read_text())
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["NPT 0", "NPT 1"])
+def test_int_md_v21_frames_decode_to_the_stated_header_and_hops(index):
+    """Two hops of ten words; zero stamps are none; arbitrary domain words are tolerated."""
+    document = _load("int_v21_md_udp_scapy.json")
+    frame = bytes.fromhex(document["vectors"][index]["frame_hex"])
+    stated = document["decode"]
+    shim = decode(INT_SHIM, frame, _INT_START)
+    md = decode(INT_MD, frame, _INT_START + 4)
+    assert (shim.shim_type, shim.length_words) == (1, stated["shim_length_words"])
+    assert (md.version, md.hop_metadata_len_words) == (stated["version"], stated["hop_ml"])
+    assert md.remaining_hop_count == stated["remaining_hop_count"]
+    assert md.instruction_bitmap == int(stated["instruction_bitmap"], 16)
+    assert md.domain_specific_id == int(stated["ds_id"], 16)
+    assert md.ds_instruction == int(stated["ds_instruction"], 16)
+    assert md.ds_flags == int(stated["ds_flags"], 16)
+    packet = decode_packet(frame, 14, _MARKING)
+    assert packet.stack is not None
+    assert (packet.key.dst_port, packet.dscp) == (9028, 0)
+    assert packet.wire_bytes == len(frame) + 4 - 4 - 23 * 4
+    hops = list(reversed(packet.stack.hops))
+    for hop, expected in zip(hops, stated["hops"], strict=True):
+        assert hop.node_id == expected["node_id"]
+        assert (hop.ingress_port, hop.egress_port) == (expected["l1_in"], expected["l1_out"])
+        assert hop.hop_latency == expected["hop_latency"]
+        assert (hop.queue_id, hop.queue_depth) == (0, 0)
+        assert (hop.ingress_tstamp, hop.egress_tstamp) == (None, None)
+        assert hop.unavailable_bits == 0x0C00
+        assert hop.ingress_interface == expected["l2_in"]
+        assert hop.egress_interface == expected["l2_out"]
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["NPT 0", "NPT 1"])
+def test_int_md_v21_frames_have_the_stated_checksums(index):
+    """IP and UDP checksums are verified, not only read, and a report may carry the packet."""
+    vector = _load("int_v21_md_udp_scapy.json")["vectors"][index]
+    frame = bytes.fromhex(vector["frame_hex"])
+    datagram = unwrap_udp(frame)
+    assert datagram.ipv4.header_checksum == int(vector["ip_checksum"], 16)
+    assert datagram.udp.checksum == int(vector["udp_checksum"], 16)
+    spec = ReportSpec(inner=frame[14:])
+    payload = encode_reports(node_id=1, hw_id=0, sequence_number=0, reports=[spec])
+    (report,) = decode_reports(payload, 8, _MARKING)
+    assert report.packet == decode_packet(frame, 14, _MARKING)
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["CNP", "UC SEND only"])
+def test_the_icrc_of_captured_rocev2_frames_is_ours(index):
+    """Computed over the frame, it equals the bytes that the NIC sent."""
+    vector = _load("rocev2_icrc_vectors.json")["vectors"][index]
+    frame = bytes.fromhex(vector["frame_hex"])
+    assert len(frame) == vector["frame_bytes"]
+    assert icrc(frame).to_bytes(4, "little").hex() == vector["icrc_hex"]
+    assert internet_checksum(frame[14:34]) == 0
+    assert unwrap_udp(frame).udp.checksum == int(vector["udp_checksum"], 16)
+
+
+_FIELD_BITS = {
+    "ip.tos (dscp+ecn)": (15, 0x04),
+    "ip.id": (19, 0x01),
+    "ip.ttl": (22, 0x01),
+    "ip.checksum": (25, 0x01),
+    "ip.src": (29, 0x01),
+    "ip.dst": (33, 0x01),
+    "udp.sport": (35, 0x01),
+    "udp.dport": (37, 0x01),
+    "udp.checksum": (41, 0x01),
+    "bth.opcode": (42, 0x01),
+    "bth.se/migreq/pad/tver": (43, 0x80),
+    "bth.pkey": (45, 0x01),
+    "bth.fecn/becn/resv6": (46, 0x80),
+    "bth.destqp": (49, 0x01),
+    "bth.ackreq/resv7": (50, 0x80),
+    "bth.psn": (53, 0x01),
+    "payload": (54, 0x01),
+    "ethernet.dst": (0, 0x01),
+}
+
+
+@pytest.mark.parametrize("field", sorted(_FIELD_BITS))
+@pytest.mark.parametrize("index", [0, 1], ids=["CNP", "UC SEND only"])
+def test_a_changed_field_keeps_or_breaks_the_icrc_as_stated(index, field):
+    """One bit of one field inverted, for every field whose change leaves the extent alone."""
+    document = _load("rocev2_icrc_vectors.json")
+    frame = bytearray.fromhex(document["vectors"][index]["frame_hex"])
+    offset, bit = _FIELD_BITS[field]
+    frame[offset] ^= bit
+    keeps = document["single_field_mutation_keeps_icrc_valid"][field]
+    assert icrc_is_valid(bytes(frame)) is keeps
+
+
+def test_the_cnp_is_a_cnp():
+    """Opcode 0x81 with BECN set."""
+    frame = bytes.fromhex(_load("rocev2_icrc_vectors.json")["vectors"][0]["frame_hex"])
+    bth = decode(BTH, frame, 42)
+    assert (bth.opcode, bth.becn, bth.dest_qp) == (0x81, 1, 0x118)
