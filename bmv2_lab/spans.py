@@ -2,8 +2,10 @@
 """The spans that the lab's training jobs report, recorded with the real OpenTelemetry SDK.
 
 One trace per step and tenant: `step` on rank 0, `allreduce` per rank below it, per message an
-`rdma.send` on the sender and an `rdma.recv` below it on the receiver. Every stamp is on the PHC of
-the host that reports the span; ids are seeded, so a run's spans are the same bytes every time.
+`rdma.send` on the sender and an `rdma.recv` below it on the receiver. They are PRODUCER and
+CONSUMER: the NIC acknowledges without the receiving application, so that a receive may end after
+its send. Every stamp is on the PHC of the host that reports the span; ids are seeded, so that a
+run's spans are the same bytes every time.
 """
 
 from dataclasses import dataclass
@@ -110,7 +112,7 @@ class _Recorder:
             start_local_ns=transfer.post_local_ns,
             end_local_ns=transfer.acknowledged_local_ns,
             parent=parent,
-            kind=SpanKind.CLIENT,
+            kind=SpanKind.PRODUCER,
             attributes=attributes,
             events=(
                 ("nic.tx_first", transfer.tx_first_local_ns),
@@ -123,7 +125,7 @@ class _Recorder:
             end_local_ns=transfer.received_local_ns,
             parent=send,
             parent_is_remote=True,
-            kind=SpanKind.SERVER,
+            kind=SpanKind.CONSUMER,
             attributes=attributes,
             events=(
                 ("nic.rx_first", transfer.rx_first_local_ns),

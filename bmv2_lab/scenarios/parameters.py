@@ -14,11 +14,11 @@ class Congestion:
     """Load of the best-effort queue on every fabric port, as a share of its rate."""
     congested_ports_share: float = 0.2
     """Share of the directed fabric ports that are congested."""
-    best_effort_share: float = 0.55
+    best_effort_share: float = 0.7
     """Best-effort load on a congested port."""
     roce_share: float = 0.15
     """RoCE background load on a congested port."""
-    burst_frames: float = 8.0
+    burst_frames: float = 16.0
     """Mean burst of the congested best-effort queue."""
 
 
