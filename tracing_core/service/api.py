@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from tracing_core.service import schemas, views
+from tracing_core.service import examples, schemas, views
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.problems import not_found
 from tracing_core.store import LATEST, Store, TraceQuery
@@ -30,7 +30,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
     """Health, clocks, links, fabric and traces."""
     router = APIRouter(prefix="/v1")
 
-    @router.get("/health", tags=["service"])
+    @router.get("/health", tags=["service"], responses=examples.shown(examples.HEALTH))
     def health() -> schemas.Health:
         """Whether the service and its store answer, and what they hold."""
         return schemas.Health(
@@ -44,7 +44,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             otlp_spans_rejected=ingest.counters.rejected_count,
         )
 
-    @router.get("/clocks", tags=["fabric"])
+    @router.get("/clocks", tags=["fabric"], responses=examples.shown(examples.CLOCKS))
     def clocks(as_of: AsOf = None) -> schemas.ClockList:
         """Every clock with its corrections: offset, rate, both bounds, status and reason."""
         table = store.corrections.table(as_version(as_of))
@@ -52,7 +52,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             correction_version=table.version, clocks=views.clocks(store.fabric.nodes(), table)
         )
 
-    @router.get("/links", tags=["fabric"])
+    @router.get("/links", tags=["fabric"], responses=examples.shown(examples.LINKS))
     def links(as_of: AsOf = None) -> schemas.LinkList:
         """Every cable with its delay per direction and its asymmetry."""
         table = store.corrections.table(as_version(as_of))
@@ -61,7 +61,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             correction_version=table.version, links=views.links(store.fabric.links(), estimates)
         )
 
-    @router.get("/fabric", tags=["fabric"])
+    @router.get("/fabric", tags=["fabric"], responses=examples.shown(examples.FABRIC))
     def fabric(as_of: AsOf = None) -> schemas.Fabric:
         """Nodes and links, as drawn on the web page."""
         table = store.corrections.table(as_version(as_of))
@@ -72,7 +72,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             links=views.links(store.fabric.links(), estimates),
         )
 
-    @router.get("/traces", tags=["traces"])
+    @router.get("/traces", tags=["traces"], responses=examples.shown(examples.TRACES))
     def traces(
         tenant: Tenant = "",
         service: Text = "",
@@ -97,7 +97,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             traces=[views.trace_item(item) for item in store.spans.search(query)],
         )
 
-    @router.get("/traces/{trace_id}", tags=["traces"])
+    @router.get("/traces/{trace_id}", tags=["traces"], responses=examples.shown(examples.TRACE))
     def trace(trace_id: TraceId, tenant: Tenant = "", as_of: AsOf = None) -> schemas.TraceAnswer:
         """All spans of a trace, raw stamps beside corrected ones with their bounds."""
         spans = store.spans.trace(trace_id.lower(), tenant=tenant)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from tracing_core.analysis import Analysis
 from tracing_core.attribution import Attribution, TransferAnswer
 from tracing_core.ordering import CausalPairs, JudgedPairs, PairKind, Verdict
-from tracing_core.service import schemas, views
+from tracing_core.service import examples, schemas, views
 from tracing_core.service.api import AsOf, SpanId, Tenant, Text, TraceId, as_version
 from tracing_core.service.problems import not_found
 from tracing_core.store import Store
@@ -27,7 +27,11 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
     """Everything that needs the attribution index or the causal pairs."""
     router = APIRouter(prefix="/v1")
 
-    @router.get("/traces/{trace_id}/transfers", tags=["traces"])
+    @router.get(
+        "/traces/{trace_id}/transfers",
+        tags=["traces"],
+        responses=examples.shown(examples.TRANSFERS),
+    )
     def transfers(trace_id: TraceId, as_of: AsOf = None) -> schemas.TransferList:
         """All transfers of a trace with corrected latency and excess over the usual one."""
         index = analysis.attribution(as_version(as_of))
@@ -39,7 +43,11 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
             transfers=[transfer_item(index.transfer(row)) for row in rows],
         )
 
-    @router.get("/attribution/{trace_id}/{span_id}", tags=["attribution"])
+    @router.get(
+        "/attribution/{trace_id}/{span_id}",
+        tags=["attribution"],
+        responses=examples.shown(examples.ATTRIBUTION),
+    )
     def attribution(
         trace_id: TraceId, span_id: SpanId, as_of: AsOf = None
     ) -> schemas.AttributionAnswer:
@@ -50,7 +58,9 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
             raise not_found(f"span {span_id.lower()} of this trace is not part of a transfer")
         return attribution_answer(index.attribute(row))
 
-    @router.get("/slow-transfers", tags=["attribution"])
+    @router.get(
+        "/slow-transfers", tags=["attribution"], responses=examples.shown(examples.SLOW_TRANSFERS)
+    )
     def slow_transfers(
         tenant: Tenant = "",
         job: Text = "",
@@ -68,7 +78,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
             transfers=[transfer_item(index.transfer(row)) for row in rows[:limit]],
         )
 
-    @router.get("/inversions", tags=["traces"])
+    @router.get("/inversions", tags=["traces"], responses=examples.shown(examples.INVERSIONS))
     def inversions(
         tenant: Tenant = "",
         limit: Annotated[int, Query(ge=0, le=EXAMPLES_MAX)] = 20,
@@ -84,7 +94,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
             **asdict(counts),
         )
 
-    @router.get("/summary", tags=["service"])
+    @router.get("/summary", tags=["service"], responses=examples.shown(examples.SUMMARY))
     def summary(as_of: AsOf = None) -> schemas.Summary:
         """What is stored, how good the clocks are, and what correction changed."""
         version = as_version(as_of)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import clickhouse_connect
 import numpy as np
 from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ProgrammingError
 from numpy.typing import NDArray
 
 from tracing_core.store.schema import MIGRATIONS, MIGRATIONS_TABLE
@@ -23,6 +24,10 @@ Parameters = Mapping[str, Parameter]
 Row = tuple[Any, ...]
 
 IN_MEMORY = ":memory:"
+
+
+class StoreOpenError(RuntimeError):
+    """The store's path cannot be opened; one process owns it, and one path is open at a time."""
 
 
 class StoreClosedError(RuntimeError):
@@ -44,7 +49,14 @@ class Engine:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
             location = str(path)
-        return cls(clickhouse_connect.get_client(interface="chdb", path=location))
+        try:
+            client = clickhouse_connect.get_client(interface="chdb", path=location)
+        except ProgrammingError as error:
+            raise StoreOpenError(
+                f"cannot open the store at {location}: another process or another store of this"
+                f" process has it, or it is not a store ({error})"
+            ) from error
+        return cls(client)
 
     def close(self) -> None:
         """Releases the path; a second call does nothing."""

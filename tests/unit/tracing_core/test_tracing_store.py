@@ -17,7 +17,7 @@ from tracing_core.model import (
     SpanKind,
     SpanLink,
 )
-from tracing_core.store import Store, StoreClosedError, TraceQuery
+from tracing_core.store import Store, StoreClosedError, StoreOpenError, TraceQuery
 from tracing_core.store.schema import MIGRATIONS
 
 EPOCH_NS = 1_800_000_000_000_000_000
@@ -202,3 +202,10 @@ def test_a_half_written_version_is_never_read(store: Store) -> None:
     assert store.corrections.append(world.corrections[1:]) == 3
     assert store.corrections.table().version == 3
     assert len(store.corrections.table().rows) == len(world.corrections)
+
+
+def test_a_second_path_is_refused_by_name(store: Store, tmp_path: Path) -> None:
+    """One path is open at a time in a process; the error names the path."""
+    with pytest.raises(StoreOpenError, match="second"):
+        Store.open(tmp_path / "second")
+    assert store.spans.count() == 0
