@@ -25,6 +25,9 @@ JOIN_WINDOW_NS = 1_000_000_000
 below the time in which a PTP sequence id or a PSN comes round (more than a minute)."""
 PENDING_PACKETS_MAX = 200_000
 """Packets that wait for more reports; beyond it the oldest are closed as incomplete."""
+PIECES_PER_PACKET_MAX = 64
+"""Reports that wait under one key; a path has fewer hops, so more are a sender that repeats a key
+(a constant PSN or sequence id), and all that wait is closed as incomplete."""
 
 
 class _Piece(NamedTuple):
@@ -68,8 +71,12 @@ class PathJoiner:
             pending = self._pending[packet.key] = _Pending(now_ns, now_ns)
         pending.pieces.append(_Piece(node_id, report))
         pending.last_collector_ns = max(pending.last_collector_ns, now_ns)
-        if self._emit_path(pending) and not pending.pieces:
+        if self._emit_path(pending):
+            if not pending.pieces:
+                del self._pending[packet.key]
+        elif len(pending.pieces) >= PIECES_PER_PACKET_MAX:
             del self._pending[packet.key]
+            self._close(pending)
         if len(self._pending) > PENDING_PACKETS_MAX:
             self._close_oldest()
 
@@ -137,8 +144,12 @@ class PathJoiner:
         return chain
 
     def _close_oldest(self) -> None:
-        """Emit all that is known of the longest waiting packet as incomplete paths."""
+        """Give up on the packet that has waited longest."""
         _key, pending = self._pending.popitem(last=False)
+        self._close(pending)
+
+    def _close(self, pending: _Pending) -> None:
+        """Emit the pieces of a packet that will not become whole."""
         now_ns = pending.last_collector_ns
         postcards = [piece for piece in pending.pieces if piece.report.packet.stack is None]
         for piece in pending.pieces:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.telemetry.codec import decode
+from controller.telemetry.codec import DecodeError, DecodeReason, decode
 from controller.telemetry.datagram import internet_checksum, unwrap_udp
 from controller.telemetry.frames import icrc, icrc_is_valid
 from controller.telemetry.layout import BTH, INT_MD, INT_SHIM
 from controller.telemetry.packet import IntMarking, decode_packet
-from controller.telemetry.report import decode_reports
+from controller.telemetry.report import decode_group, decode_reports
 from controller.telemetry.report_encode import ReportSpec, encode_reports
 
 _REPO = Path(__file__).parents[2]
@@ -78,6 +78,23 @@ def test_int_md_v21_frames_have_the_stated_checksums(index):
     payload = encode_reports(node_id=1, hw_id=0, sequence_number=0, reports=[spec])
     (report,) = decode_reports(payload, 8, _MARKING)
     assert report.packet == decode_packet(frame, 14, _MARKING)
+
+
+def test_a_report_of_version_1_is_refused_by_its_version():
+    """A BMv2 report in the v1.0 format: not misread as v2.0, whatever follows."""
+    document = _load("bmv2_geant_report_v1_from_finsy.json")
+    payload = bytes.fromhex(next(v for v in _strings(document) if len(v) == 2 * 191))
+    with pytest.raises(DecodeError) as caught:
+        decode_group(payload, 0)
+    assert caught.value.reason is DecodeReason.REPORT_VERSION
+
+
+def _strings(node):
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, dict | list):
+        for item in node.values() if isinstance(node, dict) else node:
+            yield from _strings(item)
 
 
 @pytest.mark.parametrize("index", [0, 1], ids=["CNP", "UC SEND only"])

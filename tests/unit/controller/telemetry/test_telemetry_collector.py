@@ -10,7 +10,7 @@ from controller.fabric_generate import leaf_spine
 from controller.telemetry.codec import DecodeReason
 from controller.telemetry.collector import Collector, collect
 from controller.telemetry.dialect import Dialect
-from controller.telemetry.postcards import JOIN_WINDOW_NS
+from controller.telemetry.postcards import JOIN_WINDOW_NS, PIECES_PER_PACKET_MAX
 from controller.telemetry.report_encode import ReportSpec
 from controller.telemetry.topology import HOST_END, telemetry_fabric
 from correction.records import (
@@ -396,6 +396,19 @@ def test_waiting_packets_are_bounded(monkeypatch):
     for psn in range(5):
         collector.feed(sender.roce_path(psn=psn)[0], _NOW_NS)
     assert collector.drain().packets["psn"].tolist() == [0, 1]
+
+
+def test_a_sender_that_repeats_one_key_is_bounded():
+    """A constant PSN makes every packet the same one: nothing piles up under its key."""
+    sender = ReportSender()
+    collector = Collector(_FABRIC)
+    for k in range(PIECES_PER_PACKET_MAX + 3):
+        metadata = SINK_HOP._replace(ingress_tstamp=1_000 + k)
+        collector.feed(sender.frame(LEAF2, 1, sink_postcard(metadata=metadata)), _NOW_NS)
+    assert collector.drain().packets[["hop_count", "complete"]].tolist() == [
+        (PIECES_PER_PACKET_MAX, False)
+    ]
+    assert collector.flush().packets["hop_count"].tolist() == [3]
 
 
 def test_a_declared_fabric_gives_nodes_cables_and_marking():
