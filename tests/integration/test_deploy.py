@@ -19,16 +19,9 @@ from controller.fabric_generate import leaf_spine
 from controller.pipeline import Pipeline, load_pipeline
 from controller.reconcile import Operation
 from controller.session import open_session, program_schema
-
-pytestmark = pytest.mark.anyio
+from tests.support.grpc_loop import in_grpc_loop
 
 SCHEMA = program_schema(load_pipeline())
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """gRPC's asyncio API needs asyncio."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +59,7 @@ async def running(
         await server.stop()
 
 
+@in_grpc_loop
 async def test_demo_fabric_is_programmed_and_read_back_equal(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -82,6 +76,7 @@ async def test_demo_fabric_is_programmed_and_read_back_equal(
     assert elapsed_s < 20  # about 2 s; the limit allows for a loaded machine
 
 
+@in_grpc_loop
 async def test_applying_twice_changes_nothing(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -100,6 +95,7 @@ async def test_applying_twice_changes_nothing(
     assert format_status(after).splitlines()[0].startswith("leaf1: in sync")
 
 
+@in_grpc_loop
 async def test_controller_restarts_leave_one_replica_per_session(
     pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -128,6 +124,7 @@ async def test_controller_restarts_leave_one_replica_per_session(
         assert len(states) == 1
 
 
+@in_grpc_loop
 async def test_drift_is_shown_and_repaired(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -149,6 +146,7 @@ async def test_drift_is_shown_and_repaired(
         assert repaired.entries_written == 1
 
 
+@in_grpc_loop
 async def test_change_of_the_file_touches_only_what_it_concerns(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -171,6 +169,7 @@ async def test_change_of_the_file_touches_only_what_it_concerns(
     assert after.in_sync
 
 
+@in_grpc_loop
 async def test_programmed_leaf_forwards_and_spreads_flows(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -188,6 +187,7 @@ async def test_programmed_leaf_forwards_and_spreads_flows(
     assert remote == {(1,), (2,), (3,), (4,)}
 
 
+@in_grpc_loop
 async def test_wrong_device_is_an_error_of_that_switch(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:
@@ -199,6 +199,7 @@ async def test_wrong_device_is_an_error_of_that_switch(
     assert len(result.switches) == 11
 
 
+@in_grpc_loop
 async def test_two_controllers_do_not_write_at_once(
     fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
 ) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deployment against a server that misbehaves: clear errors, no half-applied state unnoticed."""
 
+import asyncio
 import json
 from dataclasses import replace
 
-import anyio
 import pytest
 from finsy.proto import p4r
 
@@ -24,16 +24,9 @@ from controller.p4info_codec import encode_entry
 from controller.pipeline import Pipeline, load_pipeline
 from controller.session import program_schema
 from tests.support.fake_p4runtime import FakeSwitch, entity_key, serve_fake
-
-pytestmark = pytest.mark.anyio
+from tests.support.grpc_loop import in_grpc_loop
 
 SCHEMA = program_schema(load_pipeline())
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """gRPC's asyncio API needs asyncio."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +50,7 @@ def only(fabric: Fabric, name: str) -> Fabric:
     )
 
 
+@in_grpc_loop
 async def test_first_deployment_pushes_writes_and_reads_back(
     fabric: Fabric, pipeline: Pipeline
 ) -> None:
@@ -75,6 +69,7 @@ async def test_first_deployment_pushes_writes_and_reads_back(
     assert result_json(result)["ok"] is True
 
 
+@in_grpc_loop
 async def test_second_deployment_changes_nothing(fabric: Fabric, pipeline: Pipeline) -> None:
     """Applying twice writes nothing and pushes nothing, as often as it is repeated."""
     switch = FakeSwitch()
@@ -91,6 +86,7 @@ async def test_second_deployment_changes_nothing(fabric: Fabric, pipeline: Pipel
     assert len(switch.log) == log_size
 
 
+@in_grpc_loop
 async def test_clone_sessions_go_before_a_push(fabric: Fabric, pipeline: Pipeline) -> None:
     """A pipeline of another cookie is replaced, after the old clone sessions were deleted."""
     switch = FakeSwitch(config=p4r.ForwardingPipelineConfig())
@@ -102,6 +98,7 @@ async def test_clone_sessions_go_before_a_push(fabric: Fabric, pipeline: Pipelin
     assert switch.log[:2] == ["delete packet_replication_engine_entry", "push"]
 
 
+@in_grpc_loop
 async def test_entries_are_inserted_before_what_refers_to_them(
     fabric: Fabric, pipeline: Pipeline
 ) -> None:
@@ -120,6 +117,7 @@ async def test_entries_are_inserted_before_what_refers_to_them(
     assert kinds == sorted(kinds, key=list(dict.fromkeys(kinds)).index)
 
 
+@in_grpc_loop
 async def test_writes_are_chunked(
     fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +131,7 @@ async def test_writes_are_chunked(
     assert sum(switch.write_sizes) == result.entries_written
 
 
+@in_grpc_loop
 async def test_rejected_entry_is_named(fabric: Fabric, pipeline: Pipeline) -> None:
     """The error names switch, table and entry, the switch's reason and how many failed."""
     table_id = SCHEMA.tables["qos_class"].id
@@ -155,6 +154,7 @@ async def test_rejected_entry_is_named(fabric: Fabric, pipeline: Pipeline) -> No
     assert result_json(result)["errors"] == [str(error)]
 
 
+@in_grpc_loop
 async def test_error_without_details_names_the_request(fabric: Fabric, pipeline: Pipeline) -> None:
     """A server that does not say which update failed still gives switch and place."""
     switch = FakeSwitch(reject=lambda update: "no", plain_errors=True)
@@ -164,6 +164,7 @@ async def test_error_without_details_names_the_request(fabric: Fabric, pipeline:
     assert str(error) == "leaf1: ecmp_selector member 11: UNKNOWN: some updates failed"
 
 
+@in_grpc_loop
 async def test_entry_that_does_not_stick_is_drift(fabric: Fabric, pipeline: Pipeline) -> None:
     """A switch that accepts an entry and does not hold it is found by reading back."""
     table_id = SCHEMA.tables["int_edge_ports"].id
@@ -183,6 +184,7 @@ async def test_entry_that_does_not_stick_is_drift(fabric: Fabric, pipeline: Pipe
     assert "leaf1: still missing after the write: + int_edge_ports" in format_result(result)
 
 
+@in_grpc_loop
 async def test_another_primary_is_respected(fabric: Fabric, pipeline: Pipeline) -> None:
     """With another controller in charge nothing is written, and the error says so."""
     switch = FakeSwitch(primary_election_id=5_000)
@@ -193,6 +195,7 @@ async def test_another_primary_is_respected(fabric: Fabric, pipeline: Pipeline) 
     assert switch.log == []
 
 
+@in_grpc_loop
 async def test_unreachable_switch_does_not_stop_the_others(
     fabric: Fabric, pipeline: Pipeline
 ) -> None:
@@ -208,6 +211,7 @@ async def test_unreachable_switch_does_not_stop_the_others(
     assert "\n" not in str(error)
 
 
+@in_grpc_loop
 async def test_missing_address_is_an_error(fabric: Fabric, pipeline: Pipeline) -> None:
     """Neither file nor caller give an address: the error says what to set."""
     result = await deploy(only(fabric, "leaf1"), None, pipeline)
@@ -215,18 +219,20 @@ async def test_missing_address_is_an_error(fabric: Fabric, pipeline: Pipeline) -
     assert str(error) == "leaf1: no P4Runtime address; set p4runtime in the file"
 
 
+@in_grpc_loop
 async def test_silent_switch_is_given_up(
     fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A switch that accepts the connection and never answers ends in an error."""
     monkeypatch.setattr(client, "CONNECT_DEADLINE_S", 0.2)
     async with serve_fake(FakeSwitch(silent=True)) as address:
-        with anyio.fail_after(5):
+        async with asyncio.timeout(5):
             result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
     (error,) = result.errors
     assert "did not answer within 0.2 s" in str(error)
 
 
+@in_grpc_loop
 async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pipeline) -> None:
     """Both only look: before, after, and after somebody else changed an entry."""
     leaf = only(fabric, "leaf1")
@@ -258,6 +264,7 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
     assert len(state["updates"]) == 2
 
 
+@in_grpc_loop
 async def test_strays_are_removed(fabric: Fabric, pipeline: Pipeline) -> None:
     """Entries that the fabric does not ask for go, and changed ones come back."""
     leaf = only(fabric, "leaf1")
@@ -274,6 +281,7 @@ async def test_strays_are_removed(fabric: Fabric, pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize("dies_after", [0, 1, 4, 9])
+@in_grpc_loop
 async def test_interrupted_deployment_is_finished_by_the_next(
     dies_after: int, fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +304,7 @@ async def test_interrupted_deployment_is_finished_by_the_next(
     assert switch.entities == untouched.entities
 
 
+@in_grpc_loop
 async def test_one_bad_entry_in_a_thousand_is_found(pipeline: Pipeline) -> None:
     """A switch that rejects one route of 1,000 is an error that names this route."""
     hosts = leaf_spine(leaves=5, spines=1, hosts_per_leaf=200, tenants=["t"])
