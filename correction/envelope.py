@@ -23,6 +23,13 @@ EDGE_SHARE = 0.5
 ITERATIONS = 25
 EPSILON_NS = 0.5
 """Residuals below this count alike in the reweighting: about the quantum of a good stamp."""
+NEAR_SCALES = 6.0
+"""Above the first quartile by more than this many of its own distances from the lowest, a sample
+is late even if it is in the lower half: up to three quarters of the packets may be."""
+QUARTILE_SHARE = 0.24
+"""Distance of the 5 % from the 25 % quantile of exponential jitter, as a share of its mean."""
+SPREAD_OF_TIGHT = 2.7
+"""From that distance to the one between the 5 % and the 50 % quantile."""
 BELOW_SCALES = 12.0
 """Further below the edge than this many spreads, a stamp is wrong, not early."""
 
@@ -77,8 +84,12 @@ class Fit:
     """So far below the envelope that the stamp must be wrong."""
 
 
-def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s) -> Fit:
-    """Fit all of them; `quantum_ns[link]` is the coarser stamp unit of the link's two ends."""
+def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float64s) -> Fit:
+    """Fit all of them.
+
+    Per link: `quantum_ns` is the coarser stamp unit of its ends, `jitter_ns` the larger declared
+    jitter; few samples cannot show a spread smaller than these.
+    """
     key = np.stack(
         [
             prepared.window,
@@ -105,14 +116,18 @@ def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s) -> Fit:
     slope, edge = _quantile_lines(t, v, sign, group, pair, groups, pairs)
     residual = v - edge[group] - slope[pair] * sign * t
     ranks = group_ranks(group, residual, groups)
-    spread = group_quantile(group, residual, EDGE_SHARE, groups) - group_quantile(
-        group, residual, 0.05, groups
-    )
     quantum = quantum_ns[keys[1]]
-    scale = np.maximum(spread, quantum)
     low = group_quantile(group, residual, 0.25, groups)
+    under = low - group_quantile(group, residual, 0.05, groups)
+    over = group_quantile(group, residual, EDGE_SHARE, groups) - low
+    # one early stamp spoils the distance below the quartile, many late ones that above it
+    tight = np.maximum(np.minimum(under, over), 0.0)
+    tight = np.maximum(tight, QUARTILE_SHARE * jitter_ns[keys[1]])
+    scale = spread = np.maximum(SPREAD_OF_TIGHT * tight, quantum)
+    tight = np.maximum(tight, quantum)
     below = residual < low[group] - BELOW_SCALES * scale[group]
-    lower_half = (ranks.rank < np.ceil(EDGE_SHARE * ranks.size)[group]) & ~below
+    near = residual <= (low + NEAR_SCALES * tight)[group]
+    lower_half = (ranks.rank < np.ceil(EDGE_SHARE * ranks.size)[group]) & near & ~below
     used = lower_half.astype(np.float64)
     edge = edge + group_mean(group, residual, used, groups)
     number = np.maximum(group_sum(group, used, groups), 1.0)

@@ -77,7 +77,25 @@ def violated_cuts(graph: Graph) -> tuple[Cut, ...]:
         (2 * crossing[:, bad].sum(axis=1) >= counts)
         | (2 * crossing[:, bad] @ weight[bad] >= crossing @ weight)
     )
+    adjacency = np.zeros((len(nodes), len(nodes)), np.bool_)
+    adjacency[at_a, at_b] = adjacency[at_b, at_a] = True
+    # only cuts into two connected parts count: others are unions of such cuts
+    violated &= _connected(sides, adjacency) & _connected(~sides, adjacency)
     return _smallest(sides[violated], crossing[violated], nodes, links, bad)
+
+
+def _connected(sides: Bools, adjacency: Bools) -> Bools:
+    """Whether each side (a row of flags) hangs together."""
+    first = np.argmax(sides, axis=1)
+    seen = np.zeros_like(sides)
+    seen[np.arange(len(sides)), first] = True
+    steps = adjacency.astype(np.int32)
+    while True:
+        grown = seen | ((seen.astype(np.int32) @ steps > 0) & sides)
+        if np.array_equal(grown, seen):
+            result: Bools = np.all(seen == sides, axis=1)
+            return result
+        seen = grown
 
 
 def flagged_clocks(graph: Graph, cuts: tuple[Cut, ...]) -> Bools:

@@ -66,7 +66,9 @@ def measure(
     prepared = prepare(samples, model, windows, counters)
     units = [clock.stamp_unit_ns for clock in model.clocks]
     quantum_ns = np.array([max(units[link.a], units[link.b]) for link in model.links], np.float64)
-    fit = fit_envelopes(prepared, quantum_ns=quantum_ns)
+    jitters = [clock.stamp_jitter_ns for clock in model.clocks]
+    jitter_ns = np.array([max(jitters[link.a], jitters[link.b]) for link in model.links], float)
+    fit = fit_envelopes(prepared, quantum_ns=quantum_ns, jitter_ns=jitter_ns)
     counters.reject(Reject.BELOW_ENVELOPE, np.count_nonzero(fit.below))
     misfits = find_misfits(fit, model, window_s)
     usable = ~misfits.link

@@ -20,7 +20,6 @@ from correction.table import (
 )
 from correction.timebase import NS_PER_S
 
-
 EDGE_NS = 20_000_000
 """Reports arrive late, so a window's own packets may lie just outside it on other clocks."""
 
