@@ -79,6 +79,7 @@ control IntSink(inout headers_t hdr,
     }
 
     // C'' = C' + (sum of the removed words), in ones' complement; both length fields shrink as well.
+    // A sum that is not zero folds to 1..0xFFFF: the zero class comes out as 0xFFFF, as the sender wrote it.
     @hidden
     action fold_into_udp_checksum() {
         sum = (bit<32>)hdr.udp.checksum + (bit<32>)(~meta.int_words_checksum)
@@ -117,9 +118,6 @@ control IntSink(inout headers_t hdr,
                   hdr.int_md.ds_instruction, hdr.int_md.ds_flags, hdr.int_stack.words },
                 32w0x10000);
             fold_into_udp_checksum();
-            if (hdr.udp.checksum == 0) {
-                hdr.udp.checksum = 0xFFFF;   // the one representative of zero that is a checksum
-            }
         }
         strip();
     }

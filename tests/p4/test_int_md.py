@@ -387,6 +387,49 @@ def test_wrong_udp_checksum_comes_back_as_it_was(checksum: int, node_id: int) ->
     assert_restored(bytes(frame), out, hops=3)
 
 
+@pytest.mark.parametrize("through", [1, 2], ids=["source", "source and transit"])
+def test_checksum_never_becomes_zero_on_the_way(through: int) -> None:
+    """A sum of zero is written as 0xFFFF, since 0 would say that there is no checksum."""
+
+    def carried(checksum: int) -> tuple[int, bytes]:
+        frame = bytearray(roce())
+        frame[40:42] = checksum.to_bytes(2, "big")
+        path = [source_node(), transit_node()]
+        path[0].watch()
+        out = bytes(frame)
+        for number, node in enumerate(path[:through]):
+            out = node.send(out, 11 if number == 0 else 1).frame
+        return int.from_bytes(out[40:42], "big"), out
+
+    start = 0x1234
+    added = start - carried(start)[0]
+    checksum = added % 0xFFFF or 0xFFFF
+    value, out = carried(checksum)
+    assert value == 0xFFFF
+    restored = sink_node().send(out, 1).frame
+    assert int.from_bytes(restored[40:42], "big") == checksum
+
+
+def test_sink_takes_the_dscp_from_the_shim() -> None:
+    """Two classes may share a mark; each gets its own DSCP back."""
+    for dscp in (24, 26):
+        source, last = source_node(), sink_node()
+        source.watch(marked_dscp=27)
+        frame = roce(dscp=dscp)
+        assert_restored(frame, last.send(source.send(frame, 11).frame, 1).frame, hops=2)
+
+
+def test_own_hop_report_always_has_the_ingress_stamp() -> None:
+    """The stamp joins both reports, so it is there even if the bitmap does not ask for it."""
+    source, last = source_node(), sink_node()
+    source.watch(bitmap=0x9000)
+    sent = last.send(source.send(roce(), 11).frame, 1)
+    report = sent.reports[1]
+    report.check_lengths()
+    assert report.bits == 0x1800
+    assert report.metadata == expected_hop(last, sent, 0x1800, 1, 12, 1)
+
+
 def test_longest_stack_is_removed_whole() -> None:
     """A stack of 252 words, the most that the shim can count, survives transit (M) and the sink."""
     first, second, last = source_node(), transit_node(), sink_node()
