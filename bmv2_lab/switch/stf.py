@@ -133,12 +133,13 @@ def _command(run: _Run, word: str, rest: str) -> str:
                 state.cell(number, _arguments(run, number, values), hit=False)
             )
         case "mirroring_add":
-            number, port = int(arguments[0]), int(arguments[1])
-            state.clone_sessions[number] = CloneSession(session_id=number, replicas=((port, 0),))
-        case "mirroring_add_mc":
-            number, group = int(arguments[0]), int(arguments[1])
-            replicas = state.multicast_groups.get(group, ())
+            number = int(arguments[0])
+            replicas = ((int(arguments[1]), 0),)
             state.clone_sessions[number] = CloneSession(session_id=number, replicas=replicas)
+        case "mirroring_add_mc":
+            number = int(arguments[0])
+            members = state.multicast_groups.get(int(arguments[1]), ())
+            state.clone_sessions[number] = CloneSession(session_id=number, replicas=members)
         case "mirroring_delete":
             state.clone_sessions.pop(int(arguments[0]), None)
         case "mc_mgrp_create":
@@ -341,7 +342,7 @@ def _add(run: _Run, rest: str) -> None:
         priority=STF_PRIORITY_TOP + priority if ranked else 0,
     )
     if handle:
-        run.handles[handle] = entry
+        run.handles["$" + handle.removeprefix("$")] = entry
 
 
 def _split_call(text: str) -> tuple[str, str]:
