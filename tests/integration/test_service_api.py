@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -199,3 +200,10 @@ def test_hostile_text_stays_text(client: httpx.Client, world: World) -> None:
     assert response.headers["content-type"] == "application/json"
     spans = {item["span_id"]: item for item in json.loads(response.text)["spans"]}
     assert spans[world.spans[0].span_id]["attributes"]["x"] == "<img>"
+
+
+def test_every_route_is_documented(client: httpx.Client) -> None:
+    """docs/api.md names each path of the OpenAPI document."""
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    for path in get(client, "/openapi.json")["paths"]:
+        assert f"`{path}`" in text or f"POST {path}`" in text, path

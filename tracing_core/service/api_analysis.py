@@ -3,7 +3,7 @@
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -164,19 +164,21 @@ def _clock_summary(clocks: list[schemas.ClockItem]) -> schemas.ClockSummary:
     statuses = Counter(row.status for row in newest)
     statuses.update({"unknown": len(clocks) - len(newest)} if len(newest) < len(clocks) else {})
 
-    def median(values: list[int]) -> float | None:
-        return float(np.median(values)) if values else None
+    in_force = [row for clock in clocks if clock.kind != "switch" for row in clock.corrections]
+
+    def median(values: list[int | None]) -> float | None:
+        return _finite(np.median([np.inf if v is None else v for v in values] or [np.nan]))
 
     return schemas.ClockSummary(
         total=len(clocks),
         by_status=dict(sorted(statuses.items())),
-        bound_conditional_ns_median=median(
-            [row.bound_conditional_ns for row in newest if row.bound_conditional_ns is not None]
-        ),
-        bound_hard_ns_median=median(
-            [row.bound_hard_ns for row in newest if row.bound_hard_ns is not None]
-        ),
+        bound_conditional_ns_median=median([row.bound_conditional_ns for row in in_force]),
+        bound_hard_ns_median=median([row.bound_hard_ns for row in in_force]),
     )
+
+
+def _finite(value: np.floating[Any]) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _examples(pairs: CausalPairs, judged: JudgedPairs, limit: int) -> list[schemas.PairItem]:

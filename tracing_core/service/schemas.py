@@ -295,7 +295,8 @@ class LinkSummary(ApiModel):
 
 
 class ClockSummary(ApiModel):
-    """Clocks by the status of their newest correction."""
+    """Clocks by the status of their newest correction; median bounds over all corrections of NICs
+    (an infinite median is null)."""
 
     total: int
     by_status: dict[str, int]

@@ -2,7 +2,7 @@
 // One page, four views chosen by the address: #fabric, #clocks, #trace/ID, #slow/TRACE/SPAN.
 
 import { h } from "./dom.js";
-import { count, duration } from "./format.js";
+import { bound, count } from "./format.js";
 import { showAttribution } from "./attribution.js";
 import { showClocks } from "./clocks.js";
 import { showFabric } from "./fabric.js";
@@ -43,7 +43,7 @@ async function summarise() {
   const cells = [
     [count(summary.spans), "spans"],
     [`${summary.links.asymmetric_found} of ${summary.links.fabric}`, "fabric links asymmetric"],
-    [duration(summary.clocks.bound_conditional_ns_median), `median conditional bound; clocks: ${statuses || "none"}`],
+    [bound(summary.clocks.bound_conditional_ns_median), `median conditional bound of hosts; clocks: ${statuses || "none"}`],
     [`${count(summary.inversions.raw)} → ${count(summary.inversions.corrected)}`,
       `inversions raw → corrected, ${count(summary.inversions.undecided)} undecided`],
     [`${summary.transfers_slow} of ${count(summary.transfers)}`, "transfers slow"],

@@ -61,12 +61,25 @@ export class Timeline {
     this.model = model;
     this.target = target;
     this.onChoose = onChoose;
-    this.mode = "corrected";
+    this.mode = "both";
+    this.onlyInView = false;
     this.chosen = null;
     this.fit();
   }
 
   setMode(mode) { this.mode = mode; this.draw(); }
+
+  setOnlyInView(only) { this.onlyInView = only; this.draw(); }
+
+  inView(node) {
+    const edges = [node.start.raw, node.end.raw, node.start.corrected ?? node.start.raw, node.end.corrected ?? node.end.raw];
+    return node === this.chosen || (Math.max(...edges) >= this.low && Math.min(...edges) <= this.high);
+  }
+
+  rows() {
+    const rows = flatten(this.model.roots);
+    return this.onlyInView ? rows.filter((node) => this.inView(node)) : rows;
+  }
 
   fit() {
     const ends = this.model.nodes.flatMap((n) => [n.start.raw, n.end.raw, n.start.corrected ?? n.start.raw, n.end.corrected ?? n.end.raw]);
@@ -113,15 +126,17 @@ export class Timeline {
   x(ns) { return LEFT + ((ns - this.low) / (this.high - this.low)) * (WIDTH - LEFT - 8); }
 
   draw() {
-    const rows = flatten(this.model.roots);
+    const rows = this.rows();
     const shown = rows.slice(0, ROWS_MAX);
     const height = shown.length * ROW + 30;
     const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "tree", "aria-label": "Spans of the trace" });
     svg.append(s("defs", {}, s("clipPath", { id: "plot" }, s("rect", { x: LEFT, y: 0, width: WIDTH - LEFT, height }))));
-    for (const value of ticks(this.low, this.high, 6)) {
-      svg.append(line(this.x(value), 20, this.x(value), height, "axis"),
-        text(this.x(value), 13, duration(value), { "text-anchor": "middle", class: "quiet" }));
-    }
+    const marks = ticks(this.low, this.high, 6);
+    const near = Math.max(...marks.map(Math.abs)) > 200 * (marks[1] - marks[0]); // labels would all look the same
+    marks.forEach((value, i) => svg.append(
+      line(this.x(value), 20, this.x(value), height, "axis"),
+      text(this.x(value), 13, near && i ? `+${duration(value - marks[0])}` : duration(value, near ? 6 : 3),
+        { "text-anchor": "middle", class: "quiet" })));
     shown.forEach((node, i) => svg.append(this.row(node, 24 + i * ROW)));
     if (rows.length > shown.length) {
       svg.append(text(LEFT, height - 2, `${rows.length - shown.length} more rows: fold some spans`, { class: "quiet" }));
@@ -178,7 +193,7 @@ export class Timeline {
   }
 
   key(event, node) {
-    const rows = flatten(this.model.roots);
+    const rows = this.rows();
     const at = rows.indexOf(node);
     const moves = { ArrowDown: rows[at + 1], ArrowUp: rows[at - 1] };
     if (event.key === "Enter" || event.key === " ") this.press(node);

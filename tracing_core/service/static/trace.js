@@ -5,7 +5,7 @@ import { announce, facts, h, key, line, s, statusBadge, table } from "./dom.js";
 import { bound, count, duration, short, signed } from "./format.js";
 import { Timeline, prepare } from "./timeline.js";
 
-const MODES = [["corrected", "corrected"], ["raw", "raw"], ["both", "both"]];
+const MODES = [["both", "raw and corrected"], ["corrected", "corrected"], ["raw", "raw"]];
 
 export async function showTrace(target, parts, get) {
   target.append(h("h2", {}, "Traces"));
@@ -37,9 +37,11 @@ async function showOne(target, [traceId, spanId], get) {
   const modes = h("fieldset", {}, h("legend", {}, "Stamps"),
     MODES.map(([value, label]) => h("label", {}, h("input", {
       type: "radio", name: "mode", value, checked: value === view.mode, onchange: () => view.setMode(value) }), ` ${label}`)));
+  view.onlyInView = Boolean(spanId);
   target.append(
     h("p", {}, h("a", { href: "#trace" }, "All traces"), ` / trace `, h("code", {}, traceId), `, ${count(answer.spans.length)} spans`),
     h("div", { class: "controls" }, modes,
+      h("label", {}, h("input", { type: "checkbox", checked: view.onlyInView, onchange: (e) => view.setOnlyInView(e.target.checked) }), " only spans in view"),
       h("button", { type: "button", onclick: () => view.zoom(0.5) }, "Zoom in"),
       h("button", { type: "button", onclick: () => view.zoom(2) }, "Zoom out"),
       h("button", { type: "button", onclick: () => view.pan(-0.4) }, "Earlier"),
