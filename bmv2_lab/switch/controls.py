@@ -19,6 +19,10 @@ from bmv2_lab.switch.writer import Writer
 
 END = ""  # name of the virtual last node
 
+# Actions of a table are written in place of the call up to this many, and this many primitives.
+INLINE_ACTIONS = 3
+INLINE_PRIMITIVES = 12
+
 
 class ControlTranslator:
     """Writes one pipeline of the JSON."""
@@ -191,9 +195,7 @@ class ControlTranslator:
                 writer.line(f"hit = {hit}")
                 hit = "hit"
             self._choose(table)
-        writer.line("f = e[0]")
-        with writer.block("if f is not None:"):
-            writer.line("f(P, e)")
+        self._run_action(table)
         if self._may_exit(table):
             with writer.block(f"if P[{self.layout.slots.flags}] & {FLAG_EXIT}:"):
                 writer.line("return")
@@ -252,6 +254,33 @@ class ControlTranslator:
 
     def _direct_meter(self, name: str) -> None:
         self.writer.line(f"{self.expressions.registers[name]}.execute_direct(e, P)")
+
+    def _run_action(self, table: JsonObject) -> None:
+        """Run the action of `e`: short ones in place, others through the function in the cell."""
+        writer = self.writer
+        bodies = [self.actions[int(number)] for number in table["action_ids"]]
+        bodies = [action for action in bodies if action["primitives"]]
+        size = sum(len(action["primitives"]) for action in bodies)
+        if size > INLINE_PRIMITIVES or len(bodies) > INLINE_ACTIONS:
+            writer.line("f = e[0]")
+            with writer.block("if f is not None:"):
+                writer.line("f(P, e)")
+            return
+        if not bodies:
+            return
+        if len(bodies) > 1:
+            writer.line("a = e[1]")
+        word, index = "if", "a" if len(bodies) > 1 else "e[1]"
+        for action in bodies:
+            self.expressions.local_bits = [int(item["bitwidth"]) for item in action["runtime_data"]]
+            with writer.block(f"{word} {index} == {action['id']}:"):
+                self.primitives.body(action["primitives"], f"actions[{action['name']}]")
+            self.expressions.local_bits = None
+            word = "elif"
+        if table.get("type", "simple") != "simple":
+            # A member of a profile that several tables share may carry another table's action id.
+            with writer.block("elif e[0] is not None:"):
+                writer.line("e[0](P, e)")
 
     def _may_exit(self, table: JsonObject) -> bool:
         return any(

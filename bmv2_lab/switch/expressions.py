@@ -363,7 +363,7 @@ class Expressions:
     # Conditions
 
     def boolean(self, item: JsonObject) -> str:
-        """Source of a condition."""
+        """Source of a condition: true or false in Python's sense, not always a bool."""
         item = unwrap(item)
         if "op" not in item:
             kind, content = item.get("type"), item.get("value")
@@ -381,7 +381,7 @@ class Expressions:
             case "not":
                 return f"(not {self.boolean(item['right'])})"
             case "d2b":
-                return f"({self.value(item['right']).text} != 0)"
+                return self.value(item["right"]).text
             case "valid":
                 base, header = self.header_block(item["right"])
                 return "True" if header.metadata else slot(base, 0)
@@ -392,7 +392,7 @@ class Expressions:
                 return f"({left} if {self.boolean(item['cond'])} else {right})"
         if op in _COMPARISONS:
             return self._comparison(op, unwrap(item["left"]), unwrap(item["right"]))
-        return f"({self.value(item).text} != 0)"
+        return self.value(item).text
 
     def _union_condition(self, item: JsonObject) -> str:
         base, members = self._union_of(item)
@@ -419,7 +419,12 @@ class Expressions:
             ]
             joined = "(" + " and ".join(tests) + ")"
             return joined if op == "==" else f"(not {joined})"
-        return f"({self.value(left).text} {op} {self.value(right).text})"
+        a, b = self.value(left), self.value(right)
+        if b.text == "0" and op in ("==", "!="):  # the truth of an integer is cheaper to test
+            return f"(not {a.text})" if op == "==" else a.text
+        if b.text == "1" and a.bits == 1 and op in ("==", "!="):
+            return a.text if op == "==" else f"(not {a.text})"
+        return f"({a.text} {op} {b.text})"
 
     @staticmethod
     def _is_header(item: JsonObject) -> bool:

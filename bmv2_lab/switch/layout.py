@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where each header field lives in the flat list `P` that stands for one packet.
 
-Metadata fields come first, one slot each. Then come the registers of the packet itself, then one
-block per header: slot 0 is its validity, the others are *containers*, machine words of 1, 2, 4 or 8
-bytes that together cover the header in wire order. A whole header is so read by one
+After one mark come the metadata fields, one slot each, then the registers of the packet itself,
+then one block per header: slot 0 is its validity, the others are *containers*, machine words of 1,
+2, 4 or 8 bytes that together cover the header in wire order. A whole header is so read by one
 `struct.unpack_from` and one slice assignment, and written by one `struct.pack`; fields narrower
 than their container are shifted out where they are used. A varbit field is one slot of bytes.
 """
@@ -107,23 +107,6 @@ class UnionStackInstance:
 class Slots:
     """The registers of a packet that are no P4 fields, as slot numbers after the metadata."""
 
-    NAMES = (
-        "flags",
-        "packet_length",
-        "ingress_length",
-        "frame",
-        "payload",
-        "clone_session",
-        "clone_list",
-        "learn_list",
-        "resubmit_list",
-        "recirculate_list",
-        "truncate",
-        "parser_error",
-        "checksum_error",
-        "sink",
-    )
-
     def __init__(self, first: int) -> None:
         self.flags = first
         self.packet_length = first + 1
@@ -141,6 +124,10 @@ class Slots:
         self.sink = first + 13  # written when a program lacks the field that would be written
         self.end = first + 14
 
+
+GENERATION_SLOT = 0
+"""Holds a mark of the loaded program, so that packets of an earlier one are recognised."""
+METADATA_START = 1
 
 FLAG_CLONE = 1
 FLAG_LEARN = 2
@@ -313,7 +300,7 @@ class PhvLayout:
             str(alias): (str(target[0]), str(target[1]))
             for alias, target in document.get("field_aliases", [])
         }
-        template: list[object] = []
+        template: list[object] = [None]
         instances = document["headers"]
         for item in instances:
             if item["metadata"]:

@@ -5,8 +5,8 @@
     ... server.addresses[switch.device_id] is "127.0.0.1:PORT" ...
     await server.stop()
 
-Everything runs in one asyncio loop. The data plane may run in the same thread between two awaits,
-or in another one; packet-ins and digests reach the loop either way.
+Everything runs in one asyncio loop. The data plane runs in the same thread between two awaits, or
+in another thread while no controller writes; packet-ins and digests reach the loop either way.
 """
 
 import asyncio

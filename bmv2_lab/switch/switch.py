@@ -68,10 +68,13 @@ class EmbeddedSwitch:
         layout = program.layout
         self._slots = layout.slots
         self._no_action = [None, NO_ACTION, True, 0, 0]
+        self._generation = object()
+        template = list(layout.template)
+        template[phv.GENERATION_SLOT] = self._generation
         namespace = program.namespace()
         namespace.update(self.state.arrays)
         namespace.update(
-            template=list(layout.template),
+            template=template,
             no_action=self._no_action,
             EgressCopy=EgressCopy,
             Emitted=Emitted,
@@ -94,8 +97,10 @@ class EmbeddedSwitch:
             namespace[f"masks_{number}"] = table.masks
             namespace[f"default_{number}"] = table.default
         self.namespace: dict[str, Any] = namespace
+        self._metadata_end = layout.metadata_end
         self._metadata_zero = [
-            b"" if value == b"" else 0 for value in layout.template[: layout.metadata_end]
+            b"" if value == b"" else 0
+            for value in layout.template[phv.METADATA_START : layout.metadata_end]
         ]
         self._run_ingress = namespace["ingress"]
         self._run_egress = namespace["egress"]
@@ -134,7 +139,12 @@ class EmbeddedSwitch:
         deq_qdepth: int,
         egress_tstamp: int,
     ) -> list[Output]:
-        """Run egress and deparse; frames that leave, and further copies for the queues."""
+        """Run egress and deparse; frames that leave, and further copies for the queues.
+
+        A copy that was queued before another program was loaded is dropped.
+        """
+        if copy.state[phv.GENERATION_SLOT] is not self._generation:
+            return []  # queued before another program was loaded
         outputs: list[Output] = self._run_egress(
             copy, enq_timestamp, enq_qdepth, deq_timedelta, deq_qdepth, egress_tstamp
         )
@@ -153,9 +163,10 @@ class EmbeddedSwitch:
     def _replicate(
         self, packet: list[Any], replicas: tuple[tuple[int, int], ...]
     ) -> list[EgressCopy]:
+        """One copy per replica; the last one takes over the packet itself."""
         copies = []
-        for port, instance in replicas:
-            replica = packet[:]
+        for number, (port, instance) in enumerate(replicas, start=1):
+            replica = packet if number == len(replicas) else packet[:]
             replica[self._slots.flags] = 0
             replica[self._egress_rid] = instance
             copies.append(self._copy(port, replica))
@@ -163,7 +174,7 @@ class EmbeddedSwitch:
 
     def _keep_fields(self, source: list[Any], target: list[Any], field_list: int) -> None:
         """Zero the metadata of `target`, then take over the fields of the list."""
-        target[: len(self._metadata_zero)] = self._metadata_zero
+        target[phv.METADATA_START : self._metadata_end] = self._metadata_zero
         for number in self.program.field_lists.get(field_list, ()):
             target[number] = source[number]
 
@@ -248,8 +259,6 @@ class EmbeddedSwitch:
             clone[place.flags] = 0
             self._keep_fields(packet, clone, packet[place.clone_list])
             outputs += self._clone(packet, clone, INSTANCE_EGRESS_CLONE)
-        if flags & phv.FLAG_LEARN:
-            self._learn(packet)
         if packet[self._egress_spec] == DROP_PORT:
             return outputs
         frame = self._deparse(packet)

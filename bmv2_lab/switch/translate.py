@@ -27,7 +27,7 @@ from bmv2_lab.switch.writer import Writer
 CACHE_LIMIT = 16
 
 _SPECIAL_AT_INGRESS = phv.FLAG_CLONE | phv.FLAG_LEARN | phv.FLAG_RESUBMIT
-_SPECIAL_AT_EGRESS = phv.FLAG_CLONE | phv.FLAG_LEARN | phv.FLAG_RECIRCULATE
+_SPECIAL_AT_EGRESS = phv.FLAG_CLONE | phv.FLAG_RECIRCULATE
 _QUEUEING = ("enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth")
 
 

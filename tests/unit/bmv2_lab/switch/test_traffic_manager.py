@@ -357,3 +357,17 @@ def test_log_messages_are_kept() -> None:
     switch = document.switch()
     switch.ingress(b"\x07", 1, 0)
     assert switch.state.log == ["value is 7!"]
+
+
+def test_copies_queued_before_a_new_program_are_dropped() -> None:
+    """A pipeline push while packets wait in queues must not run them through the new program."""
+    document = base_document()
+    document.always("ingress", call("assign", meta("egress_spec"), const(2)))
+    switch = document.switch()
+    (copy,) = switch.ingress(b"\x01", 1, 0)
+    other = Document()
+    other.state("start", go=(goto(None),))
+    other.always("ingress", call("assign", meta("egress_spec"), const(3)))
+    switch.load(other.program())
+    assert egress(switch, copy) == []
+    assert send(switch, b"\x01") == [(3, b"\x01")]
