@@ -279,3 +279,15 @@ def test_the_otlp_port_serves_otlp_alone(store: Store) -> None:
         assert client.post("/v1/traces", content=b"{}", headers=body).status_code == 200
         assert client.get("/v1/health").status_code == 404
         assert client.get("/v1/traces").status_code == 405
+
+
+def test_a_store_that_fails_asks_for_a_retry(store: Store, client: httpx.Client) -> None:
+    """Spans that could not be stored are not acknowledged: 503, Retry-After and a Status."""
+    store.engine.command("DROP TABLE spans")
+    response = client.post("/v1/traces", content=one_span_request(), headers=PROTOBUF)
+    assert response.status_code == 503
+    assert int(response.headers["retry-after"]) >= 1
+    assert decode_status(response.content)[0] == 14
+    store.close()
+    assert client.post("/v1/traces", content=b"", headers=PROTOBUF).status_code == 200
+    assert client.get("/v1/clocks").status_code == 503

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from tracing_core import otlp
 from tracing_core.model import DEFAULT_TENANT, Span
-from tracing_core.store import StoreClosedError
+from tracing_core.store import StoreClosedError, StoreError
 
 CONCURRENT_REQUESTS_MAX = 16
 """Requests decoded or stored at a time; each may hold twice the request limit in memory."""
@@ -113,8 +113,9 @@ class Ingest:
             return _error(error, as_json=as_json)
         try:
             self._sink.append(decoded.spans)
-        except StoreClosedError as error:
-            return _unavailable(str(error), as_json=as_json)
+        except (StoreClosedError, StoreError) as error:
+            _log.error("otlp_spans_not_stored", error=str(error))
+            return _unavailable("the store does not take spans now", as_json=as_json)
         with self._lock:
             self.counters.request_count += 1
             self.counters.accepted_count += len(decoded.spans)

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from tracing_core.service.schemas import Problem
-from tracing_core.store import StoreClosedError
+from tracing_core.store import StoreClosedError, StoreError
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 VALIDATION_ERRORS_MAX = 5
@@ -47,6 +47,12 @@ def install(app: FastAPI) -> None:
     async def on_closed(_: Request, error: Exception) -> JSONResponse:
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
 
+    async def on_bug(_: Request, error: Exception) -> JSONResponse:
+        # The server logs it with its traceback; the client learns that it is not at fault.
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"internal error: {type(error).__name__}")
+
+    app.add_exception_handler(Exception, on_bug)
+    app.add_exception_handler(StoreError, on_closed)
     app.add_exception_handler(StarletteHTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(StoreClosedError, on_closed)

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tracing_core.store.corrections import LATEST, CorrectionStore
-from tracing_core.store.engine import Engine, StoreClosedError, StoreOpenError
+from tracing_core.store.engine import Engine, StoreClosedError, StoreError, StoreOpenError
 from tracing_core.store.fabric import FabricStore, links_of, nodes_of
 from tracing_core.store.spans import SpanStore, TraceQuery, TraceSummary
 from tracing_core.store.telemetry import TelemetryStore
@@ -17,6 +17,7 @@ __all__ = [
     "SpanStore",
     "Store",
     "StoreClosedError",
+    "StoreError",
     "StoreOpenError",
     "TelemetryStore",
     "TraceQuery",

@@ -7,14 +7,15 @@ SQL is the same for a ClickHouse server (design decision 10).
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import clickhouse_connect
 import numpy as np
 from clickhouse_connect.driver.client import Client
-from clickhouse_connect.driver.exceptions import ProgrammingError
+from clickhouse_connect.driver.exceptions import ClickHouseError, ProgrammingError
 from numpy.typing import NDArray
 
 from tracing_core.store.schema import MIGRATIONS, MIGRATIONS_TABLE
@@ -24,6 +25,10 @@ Parameters = Mapping[str, Parameter]
 Row = tuple[Any, ...]
 
 IN_MEMORY = ":memory:"
+
+
+class StoreError(RuntimeError):
+    """The database refused a statement; the message is its own."""
 
 
 class StoreOpenError(RuntimeError):
@@ -67,13 +72,13 @@ class Engine:
 
     def command(self, sql: str, parameters: Parameters | None = None) -> None:
         """Runs a statement without a result."""
-        with self._lock:
-            self._open().command(sql, parameters=dict(parameters or {}))
+        with self._call() as client:
+            client.command(sql, parameters=dict(parameters or {}))
 
     def rows(self, sql: str, parameters: Parameters | None = None) -> list[Row]:
         """All rows of a query as tuples."""
-        with self._lock:
-            result = self._open().query(sql, parameters=dict(parameters or {}))
+        with self._call() as client:
+            result = client.query(sql, parameters=dict(parameters or {}))
         return cast(list[Row], list(result.result_rows))
 
     def scalar_int(self, sql: str, parameters: Parameters | None = None) -> int:
@@ -84,8 +89,8 @@ class Engine:
         self, sql: str, names: Sequence[str], parameters: Parameters | None = None
     ) -> dict[str, NDArray[Any]]:
         """A query's columns by name, in order; numeric columns keep their type."""
-        with self._lock:
-            table = self._open().query_np(sql, parameters=dict(parameters or {}))
+        with self._call() as client:
+            table = client.query_np(sql, parameters=dict(parameters or {}))
         if len(table) == 0:
             return {name: np.empty(0, np.int64) for name in names}
         if table.dtype.names is None:  # equal types come back as a plain matrix
@@ -97,8 +102,8 @@ class Engine:
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
         """Inserts equally long columns as one block, which becomes visible as a whole."""
-        with self._lock:
-            self._open().insert(
+        with self._call() as client:
+            client.insert(
                 table,
                 cast(list[Sequence[Any]], list(columns.values())),
                 column_names=list(columns),
@@ -109,10 +114,16 @@ class Engine:
         """Held by a caller whose read and write must not be interleaved with another's."""
         return self._lock
 
-    def _open(self) -> Client:
-        if self._client is None:
-            raise StoreClosedError("the store is closed")
-        return self._client
+    @contextmanager
+    def _call(self) -> Iterator[Client]:
+        """The client under the lock; its errors become ours, once."""
+        with self._lock:
+            if self._client is None:
+                raise StoreClosedError("the store is closed")
+            try:
+                yield self._client
+            except ClickHouseError as error:
+                raise StoreError(str(error)) from error
 
     def _migrate(self) -> None:
         self.command(MIGRATIONS_TABLE)

@@ -41,7 +41,11 @@ class FabricStore:
         """Rises with every replacement."""
 
     def replace(self, nodes: Sequence[FabricNode], links: Sequence[FabricLink]) -> None:
-        """Makes these the only nodes and links."""
+        """Makes these the only nodes and links; every link ends at two of the nodes."""
+        names = {node.name for node in nodes}
+        for link in links:
+            if not {link.a, link.b} <= names:
+                raise ValueError(f"link {link.name} ends at a node that is not in the fabric")
         with self._engine.transaction_lock():
             self._engine.command("TRUNCATE TABLE fabric_nodes")
             self._engine.command("TRUNCATE TABLE fabric_links")

@@ -209,3 +209,12 @@ def test_a_second_path_is_refused_by_name(store: Store, tmp_path: Path) -> None:
     with pytest.raises(StoreOpenError, match="second"):
         Store.open(tmp_path / "second")
     assert store.spans.count() == 0
+
+
+def test_a_link_to_nowhere_is_refused(store: Store) -> None:
+    """Every link ends at two nodes of the fabric, or nothing is replaced."""
+    world = build(2, transfers=1)
+    store.fabric.replace(world.nodes, world.links)
+    with pytest.raises(ValueError, match="leaf1-spine1"):
+        store.fabric.replace(world.nodes[:9], world.links)
+    assert store.fabric.nodes() == world.nodes
