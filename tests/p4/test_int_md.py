@@ -4,6 +4,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
 
 from bmv2_lab.switch.state import exact_match
 from tests.p4.harness import (
@@ -221,6 +223,43 @@ def test_last_hop_strips_without_watchlist_and_without_reports() -> None:
     sent = last.send(marked, 1)
     assert_restored(roce(), sent.frame)
     assert sent.reports == []
+
+
+def test_silent_sink_port_makes_no_postcard_for_a_local_flow() -> None:
+    """set_int_strip silences the sink also where source and sink are one switch."""
+    node = Node(1, host_ports=(11,))
+    node.add("int_sink_ports", [exact_match(12)], "set_int_strip")
+    node.route("10.0.2.1", 32, 12)
+    node.watch()
+    sent = node.send(roce(), 11)
+    assert_restored(roce(), sent.frame)
+    assert sent.reports == []
+
+
+def test_marked_packet_without_udp_loses_its_mark_at_the_last_hop() -> None:
+    """TCP cannot carry INT here: a mark on it is removed, and the packet delivered."""
+    frame = bytes(
+        Ether() / IP(src="10.0.1.1", dst="10.0.2.1", tos=27 << 2 | 1) / TCP() / b"some data"
+    )
+    last = sink_node()
+    sent = last.send(frame, 1)
+    assert sent.frame[15] == 26 << 2 | 1
+    assert sent.frame[26:] == frame[26:]
+    assert last.event(6) == 1
+
+
+@pytest.mark.parametrize("excess", [-4, 4])
+def test_source_leaves_contradicting_lengths_alone(excess: int) -> None:
+    """UDP and IP length must agree, or the sink could not invert what the source adds."""
+    node = source_node()
+    node.watch()
+    frame = bytearray(roce())
+    length = int.from_bytes(frame[38:40], "big") + excess
+    frame[38:40] = length.to_bytes(2, "big")
+    sent = node.send(bytes(frame), 11)
+    assert sent.frame[34:] == bytes(frame[34:])
+    assert sent.frame[15] == frame[15]
+    assert node.event(9) == 1
 
 
 def test_discard_bit_drops_after_both_reports() -> None:
