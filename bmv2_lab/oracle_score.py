@@ -9,20 +9,18 @@ from numpy.typing import NDArray
 
 from bmv2_lab.scoring import BAD_LINK_NS
 from bmv2_lab.truth import Truth
-from correction.links import JoinCounters, link_samples
+from correction.links import JoinCounters
 from correction.measure import measure
 from correction.model import FabricModel
 from correction.oracle import oracle
-from correction.records import NO_TSTAMP_NS, Exchanges, Hops, Packets
-from correction.servo import ServoLog, free_running_exchanges, steered_table
+from correction.records import NO_TSTAMP_NS, LinkSamples
+from correction.servo import ServoLog, steered_table
 
 
 def oracle_errors_ns(
     truth: Truth,
     model: FabricModel,
-    packets: Packets,
-    hops: Hops,
-    exchanges: Exchanges,
+    samples: LinkSamples,
     servos: Mapping[int, ServoLog],
     windows: NDArray[np.int64],
     *,
@@ -33,7 +31,6 @@ def oracle_errors_ns(
     asymmetry_sd_ns: the true deviation of the healthy links' asymmetry.
     """
     bad = np.array([abs(link.asymmetry_ns) >= BAD_LINK_NS for link in truth.links])
-    samples, _ = link_samples(packets, hops, free_running_exchanges(exchanges, servos), model)
     measured = measure(samples, model, windows, JoinCounters())
     solution = oracle(measured, bad, asymmetry_sd_ns=np.full(len(model.links), asymmetry_sd_ns))
     table = steered_table(solution.table, servos)

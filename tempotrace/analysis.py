@@ -18,8 +18,10 @@ from controller.fabric_model import fabric_model
 from controller.ptp_log import PtpLog, read_ptp_log
 from controller.telemetry.collector import Collection, collect
 from controller.telemetry.pcap import read_pcap
-from correction.engine import solve
+from correction.engine import solve_samples
+from correction.links import link_samples
 from correction.model import ClockKind, FabricModel
+from correction.records import Exchanges, LinkSamples
 from correction.servo import ServoLog, free_running_exchanges, steered_table
 from correction.solution import FabricSolution
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
@@ -44,6 +46,8 @@ class Analysis:
     collection: Collection
     ptp_log: PtpLog
     windows: NDArray[np.int64]
+    samples: LinkSamples
+    """NIC stamps in free-running time."""
     solution: FabricSolution
     """Clocks of steered NICs in free-running time."""
     table: CorrectionTable
@@ -65,19 +69,20 @@ def analyse(fabric: Fabric, reports: Path, exchanges: Path) -> Analysis:
     ptp_log = read_ptp_log(exchanges, clients)
     servos = _servos_by_clock(ptp_log, model)
     windows = telemetry_windows(collection.packets)
-    solution = solve(
+    samples, counters = link_samples(
         collection.packets,
         collection.hops,
         free_running_exchanges(ptp_log.exchanges, servos),
         model,
-        windows,
     )
+    solution = solve_samples(samples, model, windows, counters=counters)
     return Analysis(
         fabric=fabric,
         model=model,
         collection=collection,
         ptp_log=ptp_log,
         windows=windows,
+        samples=samples,
         solution=solution,
         table=steered_table(solution.table, servos),
     )
@@ -91,6 +96,10 @@ def _servos_by_clock(ptp_log: PtpLog, model: FabricModel) -> dict[int, ServoLog]
 def correction_rows(analysis: Analysis) -> list[Correction]:
     """The table as rows of the store, each with the worst bound within its validity."""
     solution = analysis.solution
+    reported = {
+        clock: _client_offsets(analysis.ptp_log.exchanges, clock)
+        for clock in range(len(analysis.model.clocks))
+    }
     rows: list[Correction] = []
     for row in analysis.table.rows:
         clock = int(row["clock"])
@@ -110,9 +119,30 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
                 prior=analysis.table.prior,
                 status=_CLOCK_STATUS[status],
                 reason=solution.windows[window].reason[clock],
+                ptp_offset_ns=_nearest(*reported[clock], int(row["anchor_local_ns"])),
             )
         )
     return rows
+
+
+def _client_offsets(
+    exchanges: Exchanges, clock: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """t2 and what the client itself computed as its offset, in order of t2."""
+    mine = exchanges[exchanges["client"] == clock]
+    mine = mine[np.argsort(mine["t2_local_ns"], kind="stable")]
+    to_client = mine["t2_local_ns"] - mine["t1_reference_ns"] - mine["c1_ns"]
+    to_transmitter = mine["t4_reference_ns"] - mine["t3_local_ns"] - mine["c2_ns"]
+    return mine["t2_local_ns"], (to_client - to_transmitter) // 2
+
+
+def _nearest(times_ns: NDArray[np.int64], values: NDArray[np.int64], at_ns: int) -> int | None:
+    """The value whose time is nearest; None where there is none."""
+    if not len(times_ns):
+        return None
+    after = int(np.searchsorted(times_ns, at_ns))
+    near = [index for index in (after - 1, after) if 0 <= index < len(times_ns)]
+    return int(values[min(near, key=lambda index: abs(int(times_ns[index]) - at_ns))])
 
 
 def _bound(bound_ns: int) -> int | None:
@@ -122,8 +152,10 @@ def _bound(bound_ns: int) -> int | None:
 def link_estimates(analysis: Analysis) -> list[LinkEstimate]:
     """What was measured per link; NaN where a link lies in no loop."""
     links = analysis.solution.links
-    samples = analysis.solution.counters
-    assert samples is not None
+    samples = analysis.samples
+    counts = np.bincount(
+        2 * samples["link"] + samples["reverse"], minlength=2 * len(analysis.model.links)
+    )
     return [
         LinkEstimate(
             link=link.name,
@@ -132,6 +164,8 @@ def link_estimates(analysis: Analysis) -> list[LinkEstimate]:
             bad=bool(links.asymmetric[index]),
             delay_ab_ns=float(links.half_round_trip_ns[index] + links.a_ns[index]),
             delay_ba_ns=float(links.half_round_trip_ns[index] - links.a_ns[index]),
+            samples_ab=int(counts[2 * index]),
+            samples_ba=int(counts[2 * index + 1]),
         )
         for index, link in enumerate(analysis.model.links)
     ]

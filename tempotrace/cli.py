@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `tempotrace` command: arguments and sub-commands, no logic of its own."""
 
+import os
+import sys
+
+import structlog
 import typer
 
 from tempotrace.commands import (
@@ -37,6 +41,9 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Entry point of the console script."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # errors are told by us, in one line
+    # Results are on standard output; what the shells log must not mix with them.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(file=sys.stderr))
     app()
 
 

@@ -39,7 +39,6 @@ from bmv2_lab.scoring import (
     undecided_far_share,
 )
 from controller.fabric_file import load_fabric
-from correction.links import link_samples
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
 from tracing_core.analysis import Analysis as StoreAnalysis
 from tracing_core.sdk import OtlpExport
@@ -129,9 +128,7 @@ def score_run(
     oracle = oracle_errors_ns(
         truth,
         analysis.model,
-        analysis.collection.packets,
-        analysis.collection.hops,
-        analysis.ptp_log.exchanges,
+        analysis.samples,
         analysis.servos,
         analysis.windows,
         asymmetry_sd_ns=run.scenario.nuisance.link_asymmetry_sd_ns,
@@ -192,12 +189,7 @@ def attribution_verdict(answer: Mapping[str, Any]) -> AttributionVerdict:
 
 def _samples_per_direction_min(analysis: Analysis) -> int:
     """Fewest samples of any fabric link in one direction, window and RoCE length class."""
-    samples, _ = link_samples(
-        analysis.collection.packets,
-        analysis.collection.hops,
-        analysis.ptp_log.exchanges[:0],
-        analysis.model,
-    )
+    samples = analysis.samples
     fewest: list[int] = []
     roce = samples["queue_id"] > 0
     links = [index for index, link in enumerate(analysis.model.links) if not link.access]

@@ -95,9 +95,7 @@ class VirtualFabric:
 
     def host_nodes_of(self, tenant: str) -> list[HostNode]:
         """The tenant's hosts, in the order of the fabric."""
-        return [
-            self.host_nodes[host.name] for host in self._fabric.hosts if host.tenant == tenant
-        ]
+        return [self.host_nodes[host.name] for host in self._fabric.hosts if host.tenant == tenant]
 
     def _make_switches(self, switches: dict[str, EmbeddedSwitch]) -> dict[str, SwitchNode]:
         return {

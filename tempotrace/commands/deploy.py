@@ -10,10 +10,17 @@ import typer
 
 from controller.client import compare
 from controller.client import deploy as deploy_fabric
-from controller.deploy_report import format_plan, format_status
+from controller.deploy_report import (
+    difference_json,
+    format_plan,
+    format_result,
+    format_status,
+    result_json,
+)
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric
 from controller.fabric_generate import leaf_spine
+from tempotrace.analysis import with_addresses
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 
@@ -28,9 +35,13 @@ def init(
     spines: Annotated[int, typer.Option(min=1)] = 4,
     hosts_per_leaf: Annotated[int, typer.Option(min=1)] = 2,
     speed_gbps: Annotated[int, typer.Option(min=1)] = 100,
+    first_port: Annotated[
+        int,
+        typer.Option(min=1, max=65535, help="P4Runtime port of the first switch on 127.0.0.1."),
+    ] = 9559,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Write a leaf-spine fabric.yaml to start from."""
+    """Write a leaf-spine fabric.yaml to start from; edit it, or try it with `lab switches`."""
     if fabric.exists() and not force:
         raise InputError(f"{fabric}: is there already; --force overwrites it")
     try:
@@ -39,7 +50,11 @@ def init(
         )
     except ValueError as error:
         raise InputError(f"deploy init: {error}") from None
-    fabric.write_text(dump_fabric(generated), encoding="utf-8")
+    addresses = {
+        switch.name: f"127.0.0.1:{first_port + index}"
+        for index, switch in enumerate(generated.switches)
+    }
+    fabric.write_text(dump_fabric(with_addresses(generated, addresses)), encoding="utf-8")
     typer.echo(f"wrote {fabric}: {len(generated.switches)} switches, {len(generated.links)} links")
 
 
@@ -49,11 +64,7 @@ def plan(fabric: FabricFile, as_json: Json = False) -> None:
     """Show what `apply` would change; writes nothing."""
     difference = asyncio.run(compare(load_fabric(fabric)))
     if as_json:
-        rows = {
-            s.name: {"pipeline_differs": s.pipeline_differs, "in_sync": s.in_sync}
-            for s in difference.switches
-        }
-        typer.echo(json.dumps({"in_sync": difference.in_sync, "switches": rows}, indent=1))
+        typer.echo(json.dumps(difference_json(difference), indent=1))
     else:
         typer.echo(format_plan(difference))
     _fail_if(bool(difference.errors))
@@ -65,36 +76,21 @@ def apply(fabric: FabricFile, as_json: Json = False) -> None:
     """Make the switches hold what the fabric asks for, and read everything back."""
     result = asyncio.run(deploy_fabric(load_fabric(fabric)))
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "ok": result.ok,
-                    "entries_written": result.entries_written,
-                    "entries_read_back": result.entries_read_back,
-                    "pipelines_pushed": result.pipelines_pushed,
-                    "drift_count": result.drift_count,
-                    "errors": [str(error) for error in result.errors],
-                },
-                indent=1,
-            )
-        )
+        typer.echo(json.dumps(result_json(result), indent=1))
     else:
-        for error in result.errors:
-            typer.echo(str(error), err=True)
-        typer.echo(
-            f"{len(result.switches)} switches: {result.pipelines_pushed} pipelines pushed, "
-            f"{result.entries_written} entries written, {result.entries_read_back} read back, "
-            f"{result.drift_count} differ"
-        )
+        typer.echo(format_result(result))
     _fail_if(not result.ok)
 
 
 @app.command("status")
 @one_line_errors
-def status(fabric: FabricFile) -> None:
+def status(fabric: FabricFile, as_json: Json = False) -> None:
     """Show drift; exit 1 when a switch does not hold what the fabric asks for."""
     difference = asyncio.run(compare(load_fabric(fabric)))
-    typer.echo(format_status(difference))
+    if as_json:
+        typer.echo(json.dumps(difference_json(difference), indent=1))
+    else:
+        typer.echo(format_status(difference))
     _fail_if(not difference.in_sync)
 
 

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace lab`: list scenarios, run one and write its files."""
+"""`tempotrace lab`: list scenarios, run one and write its files; start embedded switches."""
 
+import asyncio
 import json
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bmv2_lab.lab_run import make_switches
 from bmv2_lab.scenarios import SCENARIOS, Scenario
-from tempotrace.commands.options import Json, Seed
+from bmv2_lab.switch.p4runtime import Server, serve
+from controller.fabric import Fabric
+from controller.fabric_file import load_fabric
+from controller.pipeline import load_pipeline
+from tempotrace.commands.options import FabricFile, Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.reporting import ProgressDisplay, print_summary
@@ -52,6 +59,47 @@ def run(
         else:
             display.close()
             print_summary(finished.summary)
+
+
+@app.command("switches")
+@one_line_errors
+def switches(fabric: FabricFile) -> None:
+    """Start an embedded switch per switch of the fabric, on their P4Runtime addresses."""
+    description = load_fabric(fabric)
+    listening = {s.name: _local_address(s.name, s.p4runtime) for s in description.switches}
+    try:
+        asyncio.run(_serve_switches(description, listening))
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+
+
+async def _serve_switches(fabric: Fabric, listening: dict[str, tuple[str, int]]) -> None:
+    running = make_switches(fabric, load_pipeline())
+    servers: list[Server] = []
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        for name, switch in running.items():
+            host, port = listening[name]
+            try:
+                servers.append(await serve([switch], host=host, first_port=port))
+            except (OSError, RuntimeError):
+                raise InputError(f"{name}: cannot listen on {host}:{port}") from None
+            typer.echo(f"{name:10} {host}:{port}")
+        typer.echo(f"{len(running)} switches serve P4Runtime; Ctrl-C ends them")
+        await stop.wait()
+    finally:
+        for server in servers:
+            await server.stop()
+
+
+def _local_address(name: str, address: str | None) -> tuple[str, int]:
+    host, _, port = (address or "").rpartition(":")
+    if not host or not port.isdigit():
+        raise InputError(f"{name}: no P4Runtime address; set p4runtime in the file")
+    return host, int(port)
 
 
 def scenario_named(name: str) -> Scenario:
