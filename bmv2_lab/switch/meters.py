@@ -82,6 +82,6 @@ class MeterArray:
         return bucket.mark(amount, stamp, self.stamps_per_s)
 
     def execute_direct(self, cell: list[Any], packet: list[Any]) -> None:
-        """Meter of a table entry: the colour goes to the field that the program names."""
-        if self.result_slot is not None:
+        """Meter of a table entry that was hit: the colour goes to the program's field."""
+        if cell[2] and self.result_slot is not None:
             packet[self.result_slot] = self.execute(id(cell), packet)

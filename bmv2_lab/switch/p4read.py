@@ -7,12 +7,13 @@ from finsy.proto import p4r
 
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.errors import StateError
-from bmv2_lab.switch.meters import Bucket, MeterArray
+from bmv2_lab.switch.meters import MeterArray
 from bmv2_lab.switch.p4values import (
     decode_match,
     encode_action,
     encode_default,
     encode_entry,
+    encode_meter,
     encode_value,
 )
 from bmv2_lab.switch.pipeline_info import PipelineInfo, TableInfo, lookup
@@ -264,7 +265,6 @@ def _indices(wanted: p4r.CounterEntry | p4r.MeterEntry, size: int) -> range:
 
 
 def _meter_config(array: MeterArray, index: int, config: p4r.MeterConfig) -> None:
-    bucket: Bucket | None = array.buckets.get(index)
+    bucket = array.buckets.get(index)
     if bucket is not None:
-        config.cir, config.cburst = bucket.committed_rate, bucket.committed_burst
-        config.pir, config.pburst = bucket.peak_rate, bucket.peak_burst
+        encode_meter(bucket, config)

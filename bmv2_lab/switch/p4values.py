@@ -7,6 +7,7 @@ from finsy.proto import p4i, p4r
 
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.errors import StateError
+from bmv2_lab.switch.meters import Bucket
 from bmv2_lab.switch.pipeline_info import ActionInfo, PipelineInfo, TableInfo, lookup
 from bmv2_lab.switch.state import SwitchState, lpm_match
 from bmv2_lab.switch.tables import ARGUMENTS, BYTES, PACKETS, Cell, Entry, Match
@@ -231,7 +232,17 @@ def encode_entry(
         if action is not None:
             message.action.action.CopyFrom(action)
     _encode_counters(table, message, entry.cell, wanted)
+    if wanted.HasField("meter_config") and table.spec.direct_meter is not None:
+        bucket = state.meters[table.spec.direct_meter].buckets.get(id(entry.cell))
+        if bucket is not None:
+            encode_meter(bucket, message.meter_config)
     return message
+
+
+def encode_meter(bucket: Bucket, config: p4r.MeterConfig) -> None:
+    """The rates of a meter."""
+    config.cir, config.cburst = bucket.committed_rate, bucket.committed_burst
+    config.pir, config.pburst = bucket.peak_rate, bucket.peak_burst
 
 
 def _encode_reference(

@@ -95,12 +95,17 @@ class UpdateWriter:
         match = decode_match(info, list(message.match))
         self._key(info, table, message)
         if kind == DELETE:
-            self._use(info, table.delete(match, message.priority), -1)
+            deleted = table.delete(match, message.priority)
+            self._use(info, deleted, -1)
+            if info.spec.direct_meter is not None:
+                self.state.meters[info.spec.direct_meter].buckets.pop(id(deleted.cell), None)
             return
         if message.idle_timeout_ns and not info.spec.support_timeout:
             raise _invalid(f"{info.name} has no idle timeout")
         if message.HasField("counter_data") and not info.direct_counter:
             raise _invalid(f"{info.name} has no direct counter")
+        if message.HasField("meter_config") and not info.direct_meter:
+            raise _invalid(f"{info.name} has no direct meter")
         cell, control = self._action(info, message)
         if message.HasField("counter_data"):
             cell[PACKETS] = message.counter_data.packet_count
@@ -109,6 +114,7 @@ class UpdateWriter:
             entry = Entry(match=match, priority=message.priority, cell=cell, control=control)
             table.insert(entry)
             self._use(info, entry, 1)
+            self._entry_meter(info, entry.cell, message)
             return
         entry = table.find(match, message.priority)
         if not message.HasField("counter_data"):
@@ -117,6 +123,11 @@ class UpdateWriter:
         entry.cell[:] = cell
         entry.control = control
         self._use(info, entry, 1)
+        self._entry_meter(info, entry.cell, message)
+
+    def _entry_meter(self, info: TableInfo, cell: Cell, message: p4r.TableEntry) -> None:
+        if message.HasField("meter_config") and info.spec.direct_meter is not None:
+            configure(self.state.meters[info.spec.direct_meter], id(cell), message.meter_config)
 
     def _use(self, info: TableInfo, entry: Entry, change: int) -> None:
         control = entry.control
@@ -342,7 +353,7 @@ class UpdateWriter:
         array = self.state.meters[meter.preamble.name]
         config = message.config if message.HasField("config") else None
         for index in self._indices(message, meter.size):
-            _configure(array, index, config)
+            configure(array, index, config)
 
     def _direct_meter(self, kind: int, message: p4r.DirectMeterEntry) -> None:
         self._only_modify(kind, "a direct meter")
@@ -350,7 +361,7 @@ class UpdateWriter:
         if not info.direct_meter or info.spec.direct_meter is None:
             raise _invalid(f"{info.name} has no direct meter")
         config = message.config if message.HasField("config") else None
-        _configure(self.state.meters[info.spec.direct_meter], id(cell), config)
+        configure(self.state.meters[info.spec.direct_meter], id(cell), config)
 
     def _value_set(self, kind: int, message: p4r.ValueSetEntry) -> None:
         self._only_modify(kind, "a value set")
@@ -386,7 +397,8 @@ def _replicas(messages: object) -> tuple[tuple[int, int], ...]:
     return tuple(rows)
 
 
-def _configure(array: MeterArray, index: int, config: p4r.MeterConfig | None) -> None:
+def configure(array: MeterArray, index: int, config: p4r.MeterConfig | None) -> None:
+    """Set the rates of one meter, with full buckets; None makes it green for ever."""
     if config is None:
         array.buckets.pop(index, None)
         return
