@@ -9,10 +9,11 @@ all headers are valid, and a general path behind it.
 import struct
 from dataclasses import dataclass
 
+from bmv2_lab.switch.containers import FieldLayout, JsonObject
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.expressions import Expressions, parse_hex
 from bmv2_lab.switch.hashes import algorithm
-from bmv2_lab.switch.layout import FieldLayout, HeaderInstance, JsonObject
+from bmv2_lab.switch.layout import HeaderInstance
 from bmv2_lab.switch.writer import Writer
 
 _WORDS = {8: "B", 16: "H", 32: "I", 64: "Q"}

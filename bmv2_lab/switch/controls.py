@@ -10,9 +10,10 @@ writes plain statements, are written in place.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from bmv2_lab.switch.containers import JsonObject
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.expressions import Expressions
-from bmv2_lab.switch.layout import FLAG_EXIT, JsonObject
+from bmv2_lab.switch.layout import FLAG_EXIT
 from bmv2_lab.switch.primitives import Primitives
 from bmv2_lab.switch.tables import ARGUMENTS, BYTES, INDIRECT, NO_ACTION, PACKETS
 from bmv2_lab.switch.writer import Writer

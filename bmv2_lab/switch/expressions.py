@@ -9,8 +9,9 @@ that a store masks only where it must.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bmv2_lab.switch.containers import FieldLayout, JsonObject, Piece
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.layout import FieldLayout, HeaderInstance, JsonObject, PhvLayout, Piece
+from bmv2_lab.switch.layout import HeaderInstance, PhvLayout
 from bmv2_lab.switch.writer import ContainerStore
 
 # Shifting further than this gives zero in every field that P4 can declare.

@@ -7,7 +7,8 @@ Time is the packet's ingress stamp, so that a simulated fabric meters in its own
 from dataclasses import dataclass, field
 from typing import Any
 
-from bmv2_lab.switch.layout import JsonObject, PhvLayout
+from bmv2_lab.switch.containers import JsonObject
+from bmv2_lab.switch.layout import PhvLayout
 
 GREEN, YELLOW, RED = 0, 1, 2
 

@@ -9,9 +9,11 @@ parser, as in BMv2: headers extracted so far stay valid.
 
 from dataclasses import dataclass
 
+from bmv2_lab.switch.containers import JsonObject, TypeLayout
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.expressions import Expressions, Source, parse_hex, slot, unwrap
-from bmv2_lab.switch.layout import JsonObject, StackInstance, TypeLayout
+from bmv2_lab.switch.layout import StackInstance
+from bmv2_lab.switch.parser_graph import find_loops
 from bmv2_lab.switch.primitives import Primitives
 from bmv2_lab.switch.writer import Writer
 
@@ -78,52 +80,12 @@ class ParserTranslator:
         self.incoming: dict[str, int] = {}
         self.in_loop: list[str] | None = None
 
-    # Graph
-
     def _next(self, name: str) -> list[str]:
-        return [
-            str(edge["next_state"])
-            for edge in self.states[name]["transitions"]
-            if edge["next_state"] is not None
-        ]
-
-    def _find_loops(self) -> None:
-        """Strongly connected components with a cycle (Tarjan), without recursion."""
-        index: dict[str, int] = {}
-        low: dict[str, int] = {}
-        stack: list[str] = []
-        for root in self.states:
-            if root in index:
-                continue
-            work = [(root, iter(self._next(root)))]
-            index[root] = low[root] = len(index)
-            stack.append(root)
-            while work:
-                node, successors = work[-1]
-                child = next(successors, None)
-                if child is None:
-                    work.pop()
-                    if work:
-                        low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                    if low[node] == index[node]:
-                        component = []
-                        while True:
-                            member = stack.pop()
-                            component.append(member)
-                            if member == node:
-                                break
-                        if len(component) > 1 or node in self._next(node):
-                            for member in component:
-                                self.loop_of[member] = len(self.loops)
-                            self.loops.append(component)
-                elif child not in index:
-                    if child not in self.states:
-                        raise ProgramError(self._where(node), f"unknown next state {child}")
-                    index[child] = low[child] = len(index)
-                    stack.append(child)
-                    work.append((child, iter(self._next(child))))
-                elif child in stack:
-                    low[node] = min(low[node], index[child])
+        targets = [edge["next_state"] for edge in self.states[name]["transitions"]]
+        for target in targets:
+            if target is not None and target not in self.states:
+                raise ProgramError(self._where(name), f"unknown next state {target}")
+        return [str(target) for target in targets if target is not None]
 
     def _where(self, state: str) -> str:
         return f"parsers[{self.parser_name}].{state}"
@@ -132,7 +94,8 @@ class ParserTranslator:
 
     def emit(self) -> str:
         """Write all functions; returns the name of the one to call first."""
-        self._find_loops()
+        self.loops = find_loops({name: self._next(name) for name in self.states})
+        self.loop_of = {name: n for n, names in enumerate(self.loops) for name in names}
         for name in self.states:
             for target in self._next(name):
                 self.incoming[target] = self.incoming.get(target, 0) + 1

@@ -11,9 +11,10 @@ from typing import Any
 
 from bmv2_lab.switch import layout as slots
 from bmv2_lab.switch.calculations import Calculations
+from bmv2_lab.switch.containers import JsonObject
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.expressions import Expressions, Source, parse_hex, slot, unwrap
-from bmv2_lab.switch.layout import HeaderInstance, JsonObject
+from bmv2_lab.switch.layout import HeaderInstance
 from bmv2_lab.switch.writer import ContainerStore, Writer
 
 DROP_PORT = 511

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bmv2_lab.switch import errors
+from bmv2_lab.switch.containers import JsonObject
 from bmv2_lab.switch.errors import ProgramError, StateError
 from bmv2_lab.switch.expressions import parse_hex
-from bmv2_lab.switch.layout import JsonObject
 from bmv2_lab.switch.meters import MeterArray
 from bmv2_lab.switch.profiles import Profile
 from bmv2_lab.switch.tables import (

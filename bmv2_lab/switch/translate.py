@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 from bmv2_lab.switch import layout as phv
 from bmv2_lab.switch.calculations import Calculations
+from bmv2_lab.switch.containers import JsonObject
 from bmv2_lab.switch.controls import ControlTranslator, emit_action
 from bmv2_lab.switch.deparser import DeparserTranslator
 from bmv2_lab.switch.errors import AssertionFailed, ProgramError
 from bmv2_lab.switch.expressions import RUNTIME, Expressions
-from bmv2_lab.switch.layout import JsonObject, PhvLayout
+from bmv2_lab.switch.layout import PhvLayout
 from bmv2_lab.switch.parser import ParserTranslator, error_codes
 from bmv2_lab.switch.primitives import DROP_PORT, Primitives
 from bmv2_lab.switch.tables import KeyField, MatchKind, TableSpec

@@ -4,7 +4,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bmv2_lab.switch.layout import header_layout
+from bmv2_lab.switch.containers import header_layout
 from tests.unit.bmv2_lab.switch.bmv2_json import call, const, fld, forwarding, send
 
 WIDTHS = st.lists(st.integers(1, 130), min_size=1, max_size=9).map(
