@@ -37,7 +37,10 @@ class ControlTranslator:
         writer: Writer,
         selectors: dict[str, str],
         table_numbers: dict[str, int],
+        *,
+        inline_actions: bool = True,
     ) -> None:
+        self.inline_primitives = INLINE_PRIMITIVES if inline_actions else -1
         self.name = str(pipeline["name"])
         self.pipeline = pipeline
         self.actions = actions
@@ -262,7 +265,7 @@ class ControlTranslator:
         bodies = [self.actions[int(number)] for number in table["action_ids"]]
         bodies = [action for action in bodies if action["primitives"]]
         size = sum(len(action["primitives"]) for action in bodies)
-        if size > INLINE_PRIMITIVES or len(bodies) > INLINE_ACTIONS:
+        if size > self.inline_primitives or len(bodies) > INLINE_ACTIONS:
             writer.line("f = e[0]")
             with writer.block("if f is not None:"):
                 writer.line("f(P, e)")
