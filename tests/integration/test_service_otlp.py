@@ -253,7 +253,9 @@ def test_stopping_leaves_no_thread_and_no_port(store: Store) -> None:
     assert httpx.get(f"{handle.url}/v1/health", trust_env=False).status_code == 200
     handle.stop()
     handle.stop()
-    assert not {t for t in set(threading.enumerate()) - before if t.is_alive()}
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=10.0)  # the loop's own workers end just after it
+        assert not thread.is_alive(), thread
     again = serve_in_thread(create_app(store), port=handle.port)
     assert again.port == handle.port
     again.stop()
