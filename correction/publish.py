@@ -17,7 +17,9 @@ from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 CENTRE_WANDER = 0.06
 """Sd of (line fitted over a window - clock at its centre) / (wander x length^1.5)."""
 ROUNDING_NS = 1.0
-"""Offset and anchor are whole ns."""
+"""Offset and anchor are whole ns: the hard bound takes the worst of both."""
+ROUNDING_SD_NS = 0.5
+"""The same as a standard deviation, rounded up."""
 
 NO_PATH = "no path of measured links to the reference"
 AMBIGUOUS_CUT = "at least half of a cut's links are bad"
@@ -123,7 +125,7 @@ def _bound(
     low, high = intervals.low_ns, intervals.high_ns
     clocks.delta_ns = np.clip(clocks.delta_ns, low, high)
     hard = np.maximum(high - clocks.delta_ns, clocks.delta_ns - low) + ROUNDING_NS
-    conditional = np.minimum(options.sigmas * clocks.sd_ns + ROUNDING_NS, hard)
+    conditional = np.minimum(options.sigmas * np.hypot(clocks.sd_ns, ROUNDING_SD_NS), hard)
     clocks.hard_ns = hard
     clocks.conditional_ns = np.where(clocks.status == Status.AMBIGUOUS, hard, conditional)
     clocks.hard_ns[model.reference] = clocks.conditional_ns[model.reference] = 0.0

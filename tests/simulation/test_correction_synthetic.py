@@ -6,57 +6,17 @@ hard coverage 100 %, conditional coverage >= 99 % with a median bound <= 4 x rms
 coverage with every nuisance, and what is declared of it, tripled.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from correction.engine import solve
-from correction.oracle import oracle
 from tests.support.score_correction import score
+from tests.support.synthetic_accuracy import Result, pooled_rms_ns, run_seed
 from tests.support.synthetic_fabric import Setup, draw
 
 SEEDS = range(1, 7)
-
-
-@dataclass
-class Result:
-    """One seed's figures over unflagged hosts."""
-
-    rms_ns: float
-    oracle_rms_ns: float
-    hard_covered: bool
-    covered: np.ndarray
-    conditional_median_ns: float
-    flagged: int
-    doubtful_leaves: int
-    links_wrong: int
-
-
-def run_seed(seed: int, setup: Setup) -> Result:
-    """Draw, solve, score."""
-    run = draw(seed, setup)
-    solution = solve(run.packets, run.hops, run.exchanges, run.model, run.windows)
-    got = score(run, solution)
-    hosts = got.hosts & ~got.flagged
-    uplinks = run.truth.bad[: setup.leaves * setup.spines].reshape(setup.leaves, setup.spines)
-    clear = np.abs(run.truth.a_ns) > 30.0
-    found = solution.links.asymmetric
-    return Result(
-        rms_ns=got.rms_ns(hosts),
-        oracle_rms_ns=score(run, oracle(solution.measured, run.truth.bad)).rms_ns(hosts),
-        hard_covered=bool((np.abs(got.error_ns) <= got.hard_ns).all()),
-        covered=(np.abs(got.error_ns) <= got.conditional_ns).all(axis=0)[hosts],
-        conditional_median_ns=float(np.median(got.conditional_ns[:, hosts])),
-        flagged=int(got.flagged.sum()),
-        doubtful_leaves=int((2 * uplinks.sum(axis=1) >= setup.spines).sum()),
-        links_wrong=int((clear & ~found).sum() + (found & ~run.truth.bad).sum()),
-    )
-
-
-def pooled_rms_ns(results: list[Result]) -> float:
-    """Root mean square over all seeds."""
-    return float(np.sqrt(np.mean([one.rms_ns**2 for one in results])))
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +58,19 @@ def test_tripled_nuisance_widens_bounds_and_keeps_coverage(demo_sized: list[Resu
     assert np.concatenate([one.covered for one in tripled]).mean() >= 0.99
     for small, large in zip(demo_sized, tripled, strict=True):
         assert large.conditional_median_ns > 2.0 * small.conditional_median_ns
+
+
+def test_bounds_hold_away_from_the_centre_and_in_holdover() -> None:
+    """At the window's edge and up to two seconds after it both bounds grow and still cover."""
+    run = draw(5, Setup(windows=3))
+    solution = solve(run.packets, run.hops, run.exchanges, run.model, run.windows)
+    widths = []
+    for shift_s in (0.0, 0.45, 1.0, 2.4):
+        got = score(run, solution, shift_s=shift_s)
+        assert (np.abs(got.error_ns) <= got.hard_ns).all()
+        assert (np.abs(got.error_ns) <= got.conditional_ns).mean() > 0.99
+        widths.append(np.median(got.conditional_ns[:, got.hosts]))
+    assert widths == sorted(widths)
 
 
 def test_sparse_exchanges_and_coarse_ptp_suffice() -> None:

@@ -21,7 +21,9 @@ class Score:
     flagged: np.ndarray
 
     def rms_ns(self, clocks: np.ndarray) -> float:
-        """Over all windows of the chosen clocks."""
+        """Over all windows of the chosen clocks; NaN for none."""
+        if not clocks.any():
+            return float("nan")
         return float(np.sqrt(np.mean(self.error_ns[:, clocks] ** 2)))
 
 
