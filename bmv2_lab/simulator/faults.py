@@ -90,33 +90,30 @@ class FaultInjector:
         self._armed[key] = armed
 
     def _before_enqueue(self, switch: str, port: int, frame: bytes) -> None:
-        if not self._armed:
-            return
-        key = frame[FLOW_BYTES]
-        armed = self._armed.get(key)
-        if armed is None or armed.fault.kind != "hop":
-            return
-        if armed.hops_left:
-            armed.hops_left -= 1
-            return
-        del self._armed[key]
-        self._switches[switch].egress_port(port).inject(ROCE_QUEUE, float(armed.fault.extra_ns))
-        armed.fault.entity = f"{switch}:{port}"
-        armed.fault.struck = True
+        fault = self._strikes("hop", frame)
+        if fault is not None:
+            self._switches[switch].egress_port(port).inject(ROCE_QUEUE, float(fault.extra_ns))
+            fault.entity = f"{switch}:{port}"
 
     def _before_send(self, switch: str, port: int, frame: bytes) -> None:
+        fault = self._strikes("link", frame)
+        if fault is not None:
+            end = LinkEnd(node=switch, port=port)
+            until_ns = self._engine.now_ns + LINK_FAULT_NS
+            self._switches[switch].wire(port).delay_more(fault.extra_ns, until_ns)
+            fault.entity = f"{end}->{self._peers[end]}"
+
+    def _strikes(self, kind: str, frame: bytes) -> TrueFault | None:
+        """The fault that strikes the frame here, if one of this kind waits for its flow."""
         if not self._armed:
-            return
+            return None
         key = frame[FLOW_BYTES]
         armed = self._armed.get(key)
-        if armed is None or armed.fault.kind != "link":
-            return
+        if armed is None or armed.fault.kind != kind:
+            return None
         if armed.hops_left:
             armed.hops_left -= 1
-            return
+            return None
         del self._armed[key]
-        end = LinkEnd(node=switch, port=port)
-        until_ns = self._engine.now_ns + LINK_FAULT_NS
-        self._switches[switch].wire(port).delay_more(armed.fault.extra_ns, until_ns)
-        armed.fault.entity = f"{end}->{self._peers[end]}"
         armed.fault.struck = True
+        return armed.fault
