@@ -4,7 +4,7 @@
 Capture times shift by microseconds to milliseconds with each report's way, and a relative rate of
 10 ppm turns 1 ms into 10 ns; so they only choose the instant, on one clock. From there a spanning
 tree of the fitted lines carries it to every other clock: each step is right to about a cable's
-delay (below 1 us), and 1 us at 100 ppm is 0.1 ps-per-ns small: 0.0001 ns.
+delay (below 1 us), and 1 us at 100 ppm is 0.0001 ns.
 """
 
 from collections import deque
@@ -17,8 +17,6 @@ from correction.envelope import Fit
 from correction.model import FabricModel
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
-
-NO_EDGE = np.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +136,3 @@ def _walk(
                 rest[there] = (rest[b] - difference + slope * at) / (1.0 + slope)
             component[there] = component[here]
             queue.append(there)
-
-
-def rate_to_ppb(rate: float) -> float:
-    """A dimensionless rate in parts per billion (ns per second)."""
-    return rate * NS_PER_S

@@ -71,8 +71,3 @@ class Anchors:
     def difference_ns(self, clock: int, other: int) -> int:
         """Anchor of `clock` minus anchor of `other`, exact."""
         return int(self.anchor_local_ns[clock]) - int(self.anchor_local_ns[other])
-
-
-def round_half_even(value_ns: float) -> int:
-    """The nearest integer, ties to even: the one rounding of published offsets."""
-    return round(value_ns)
