@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Injected slow transfers: each strikes one message at one place, and is written to the truth."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,8 +25,10 @@ FLOW_BYTES = slice(26, 36)
 @dataclass(slots=True)
 class _Armed:
     fault: TrueFault
-    hops_left: int
-    """Number of switches that the packet still passes unharmed."""
+    hop: int
+    """Place on the path, from 0, at which the message's first packet is struck."""
+    passed: list[str] = field(default_factory=list)
+    """Switches that it has come to, each once however many packets the message has."""
 
 
 class FaultInjector:
@@ -90,20 +92,20 @@ class FaultInjector:
         self._armed[key] = armed
 
     def _before_enqueue(self, switch: str, port: int, frame: bytes) -> None:
-        fault = self._strikes("hop", frame)
+        fault = self._strikes("hop", switch, frame)
         if fault is not None:
             self._switches[switch].egress_port(port).inject(ROCE_QUEUE, float(fault.extra_ns))
             fault.entity = f"{switch}:{port}"
 
     def _before_send(self, switch: str, port: int, frame: bytes) -> None:
-        fault = self._strikes("link", frame)
+        fault = self._strikes("link", switch, frame)
         if fault is not None:
             end = LinkEnd(node=switch, port=port)
             until_ns = self._engine.now_ns + LINK_FAULT_NS
             self._switches[switch].wire(port).delay_more(fault.extra_ns, until_ns)
             fault.entity = f"{end}->{self._peers[end]}"
 
-    def _strikes(self, kind: str, frame: bytes) -> TrueFault | None:
+    def _strikes(self, kind: str, switch: str, frame: bytes) -> TrueFault | None:
         """The fault that strikes the frame here, if one of this kind waits for its flow."""
         if not self._armed:
             return None
@@ -111,8 +113,9 @@ class FaultInjector:
         armed = self._armed.get(key)
         if armed is None or armed.fault.kind != kind:
             return None
-        if armed.hops_left:
-            armed.hops_left -= 1
+        if switch not in armed.passed:
+            armed.passed.append(switch)
+        if len(armed.passed) <= armed.hop:
             return None
         del self._armed[key]
         armed.fault.struck = True
