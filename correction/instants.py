@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from correction.envelope import Fit
 from correction.model import FabricModel
 from correction.prepare import Prepared
-from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
+from correction.timebase import Bools, Float64s, Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

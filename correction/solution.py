@@ -19,8 +19,8 @@ from correction.timebase import Bools, Float64s, Int64s
 class SolveOptions:
     """How to solve; the defaults are the product's."""
 
-    sigmas: float = 3.0
-    """k of the conditional bound: larger is safer and wider."""
+    sigmas: float = 2.576
+    """k of the conditional bound: larger is safer and wider. 99 % of a normal error by default."""
     asymmetric_ns: float = 20.0
     """A link is reported asymmetric from this |a_uv| on."""
     holdover_ns: int = 2_000_000_000
