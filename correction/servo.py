@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.records import Exchanges
-from correction.table import Corrections, CorrectionTable, bounds_at, with_worst_bounds
+from correction.table import Corrections, CorrectionTable, bounds_at
 
 ADJUSTMENT_DTYPE = np.dtype(
     [
@@ -143,7 +143,9 @@ def _on_piece(
     one["offset_ns"] = anchor - free + offset
     one["rate_ppb"] = (1.0 - (1.0 - float(row["rate_ppb"]) * 1e-9) / rate) * 1e9
     one["bound_hard_ns"], one["bound_conditional_ns"] = hard, conditional
-    return with_worst_bounds(one)
+    # already the worst on this piece: growing it again from the new anchor would count twice
+    one["bound_hard_worst_ns"], one["bound_conditional_worst_ns"] = hard, conditional
+    return one
 
 
 def free_running_exchanges(exchanges: Exchanges, servos: Mapping[int, ServoLog]) -> Exchanges:
