@@ -17,6 +17,9 @@ from tests.support.synthetic_accuracy import Result, pooled_rms_ns, run_seed
 from tests.support.synthetic_fabric import Setup, draw
 
 SEEDS = range(1, 7)
+SAMPLE_COVERAGE_MIN = 0.96
+"""Ninety hosts at a nominal 99 % miss three or fewer with probability 0.99 (binomial); the coverage
+over 60 seeds stands in docs/correction.md."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,7 @@ def test_tripled_nuisance_widens_bounds_and_keeps_coverage(demo_sized: list[Resu
     """Three times everything: wider bounds, same coverage."""
     tripled = [run_seed(seed, Setup().tripled()) for seed in SEEDS]
     assert all(one.hard_covered for one in tripled)
-    assert np.concatenate([one.covered for one in tripled]).mean() >= 0.99
+    assert np.concatenate([one.covered for one in tripled]).mean() >= SAMPLE_COVERAGE_MIN
     for small, large in zip(demo_sized, tripled, strict=True):
         assert large.conditional_median_ns > 2.0 * small.conditional_median_ns
 
@@ -68,7 +71,7 @@ def test_bounds_hold_away_from_the_centre_and_in_holdover() -> None:
     for shift_s in (0.0, 0.45, 1.0, 2.4):
         got = score(run, solution, shift_s=shift_s)
         assert (np.abs(got.error_ns) <= got.hard_ns).all()
-        assert (np.abs(got.error_ns) <= got.conditional_ns).mean() > 0.99
+        assert (np.abs(got.error_ns) <= got.conditional_ns).mean() > SAMPLE_COVERAGE_MIN
         widths.append(np.median(got.conditional_ns[:, got.hosts]))
     assert widths == sorted(widths)
 
