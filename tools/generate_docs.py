@@ -26,11 +26,20 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
-    """Write every generated page."""
+    """Write every generated page; with --check only say which are stale."""
+    check = "--check" in sys.argv[1:]
+    stale = []
     for name, make in PAGES.items():
-        (DOCS / name).write_text(make(), encoding="utf-8")
-        sys.stdout.write(f"docs/{name}\n")
-    return 0
+        page, text = DOCS / name, make()
+        if check:
+            if not page.exists() or page.read_text(encoding="utf-8") != text:
+                stale.append(name)
+        else:
+            page.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"docs/{name}\n")
+    for name in stale:
+        sys.stdout.write(f"docs/{name} is stale: make docs\n")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ import typer
 from bmv2_lab.lab_run import make_switches
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from bmv2_lab.switch.p4runtime import Server, serve
+from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.fabric import Fabric
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
 from tempotrace.commands.options import FabricFile, Json, Seed
 from tempotrace.demo_run import run_demo
-from tempotrace.errors import InputError, one_line_errors
+from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.reporting import ProgressDisplay, print_summary
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
@@ -100,6 +101,26 @@ def _local_address(name: str, address: str | None) -> tuple[str, int]:
     if not host or not port.isdigit():
         raise InputError(f"{name}: no P4Runtime address; set p4runtime in the file")
     return host, int(port)
+
+
+@app.command("stf")
+@one_line_errors
+def stf(
+    program: Annotated[Path, typer.Option("--json", help="BMv2 JSON of a program.")],
+    test: Annotated[Path, typer.Option("--stf", help="A switch test in STF.")],
+) -> None:
+    """Run a switch test; prints pass or the first difference (exit 1)."""
+    try:
+        result = run_stf_text(program.read_text(encoding="utf-8"), test.read_text(encoding="utf-8"))
+    except StfError as error:
+        raise InputError(f"{test}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{program} or {test}: not text: {error.reason}") from None
+    if result.passed:
+        typer.echo(f"pass: {result.packets_in} packets in, {result.packets_out} packets out")
+        return
+    typer.echo(result.difference)
+    raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def scenario_named(name: str) -> Scenario:

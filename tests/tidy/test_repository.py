@@ -5,6 +5,7 @@ import ast
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,18 @@ def test_links_in_the_docs_resolve() -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_generated_pages_are_current() -> None:
+    """Wire format and OpenAPI pages are what the code says; `make docs` rewrites them."""
+    result = subprocess.run(
+        [sys.executable, "tools/generate_docs.py", "--check"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_correction_imports_only_mathematics() -> None:
