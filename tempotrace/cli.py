@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `tempotrace` command: arguments and sub-commands, no logic of its own."""
 
-import os
 import sys
 
 import structlog
@@ -41,7 +40,6 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Entry point of the console script."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # errors are told by us, in one line
     # Results are on standard output; what the shells log must not mix with them.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(file=sys.stderr))
     app()
