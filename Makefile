@@ -7,7 +7,7 @@ ARGS   ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-dev demo test check bench docs claims p4 lock clean
+.PHONY: help env env-dev demo test test-web check bench docs claims p4 lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -32,7 +32,10 @@ demo: $(VENV)/.runtime ## the main job, end to end (ARGS="--headless --out DIR -
 
 test: $(VENV)/.dev ## lint, types, import contracts and all tests that need no root
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "not web" $(ARGS)
+
+test-web: $(VENV)/.dev ## the page in a real browser (Debian's chromium)
+	@$(BIN)/python -m pytest -m web $(ARGS)
 
 check: $(VENV)/.dev ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check .
