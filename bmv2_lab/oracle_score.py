@@ -37,6 +37,8 @@ def oracle_errors_ns(
     errors: dict[str, list[float]] = {}
     for window in truth.windows:
         for reading in window.clocks:
+            if reading.offset_ns is None:
+                continue
             index = table.clock_names.index(reading.clock)
             reference_ns = int(
                 table.convert(np.array([reading.local_ns], np.int64), index).reference_ns[0]

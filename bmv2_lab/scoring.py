@@ -92,7 +92,7 @@ def score_sync(
             (window.reference_ns, clock.local_ns, clock.offset_ns)
             for window in truth.windows
             for clock in window.clocks
-            if clock.clock == host
+            if clock.clock == host and clock.offset_ns is not None
         ]
         raw += [offset_ns for _, _, offset_ns in readings]
         if host in flagged:

@@ -35,8 +35,9 @@ class TrueClockReading:
     clock: str
     local_ns: int
     """What it read."""
-    offset_ns: float
-    """Reading minus the reference clock's at the same true instant."""
+    offset_ns: float | None
+    """Reading minus the reference clock's at the same true instant, with its fraction. None for a
+    switch, whose epoch is arbitrary: a float cannot hold the difference exactly, the integers do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

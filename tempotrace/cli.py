@@ -38,12 +38,8 @@ app.command("attribute")(attribute.attribute)
 app.add_typer(bench.app, name="bench")
 
 
-def main() -> None:
-    """Entry point of the console script."""
+def run() -> None:
+    """Parse the command line and do what it says."""
     # Results are on standard output; what the shells log must not mix with them.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(file=sys.stderr))
     app()
-
-
-if __name__ == "__main__":
-    main()

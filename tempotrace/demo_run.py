@@ -50,6 +50,8 @@ SUMMARY_VERSION = 1
 HTTP_TIMEOUT_S = 60.0
 SHORT_FRAME_BYTES = 1_000
 """Between acknowledgements and data."""
+EXPORT_STEP_SPANS = 2_048
+"""Spans between two reports of progress: four requests of the SDK's batch size."""
 DIGITS = 3
 """Decimals of the figures in summary.json."""
 
@@ -74,6 +76,8 @@ def run_demo(
 ) -> Iterator[FinishedDemo]:
     """Run everything; the service answers until the context ends, and leaves nothing behind."""
     started_s = time.monotonic()
+    out.mkdir(parents=True, exist_ok=True)
+    (out / SUMMARY_FILE).touch()  # a folder that cannot be written is found out before the run
     store_path = Path(tempfile.mkdtemp(prefix="tempotrace-store-"))
     try:
         with (
@@ -83,8 +87,7 @@ def run_demo(
             run = run_lab(scenario, seed, progress)
             progress("write files", 0.0)
             write_lab_files(run, out)
-            progress("export spans", 0.0)
-            _export_spans(run, out, service)
+            _export_spans(run, out, service, progress)
             progress("analyse", 0.0)
             analysis = analyse(
                 load_fabric(out / FABRIC_FILE), out / REPORTS_FILE, out / EXCHANGES_FILE
@@ -111,12 +114,15 @@ def publish(analysis: Analysis, store: Store) -> int:
     return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
 
 
-def _export_spans(run: LabRun, out: Path, service: ServiceHandle) -> None:
+def _export_spans(run: LabRun, out: Path, service: ServiceHandle, progress: Progress) -> None:
     with (
         (out / SPANS_FILE).open("w", encoding="utf-8", newline="\n") as file,
         OtlpExport(endpoint=f"{service.url}/v1/traces", jsonl=file) as export,
     ):
-        export.export(run.spans.spans)
+        spans = run.spans.spans
+        for first in range(0, len(spans), EXPORT_STEP_SPANS):
+            progress("export spans", first / len(spans))
+            export.export(spans[first : first + EXPORT_STEP_SPANS])
 
 
 def score_run(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit codes of the command line, and the errors that mean wrong input."""
 
+import errno
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -25,6 +26,7 @@ class InputError(Exception):
     """Wrong usage or input, in one line."""
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _WRONG_INPUT = (InputError, FabricError, PtpLogError, PcapError, PipelineError)
 
 
@@ -39,8 +41,12 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             sys.stderr.write(f"{error}\n")
         except FileNotFoundError as error:
             sys.stderr.write(f"{error.filename}: no such file\n")
-        except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
+        except (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
             sys.stderr.write(f"{error.filename}: {error.strerror}\n")
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            sys.stderr.write(f"{error.filename or 'writing'}: {error.strerror}\n")
         raise typer.Exit(EXIT_WRONG_INPUT)
 
     return run

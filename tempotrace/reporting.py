@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress and result tables on the terminal."""
 
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from tempotrace.interrupt import Interrupts
 
 
 class ProgressDisplay:
@@ -57,6 +60,18 @@ class ProgressDisplay:
         if self._progress is not None:
             for task in self._tasks.values():
                 self._progress.update(task, completed=1.0)
+
+
+def checked(
+    update: Callable[[str, float], None], interrupts: Interrupts
+) -> Callable[[str, float], None]:
+    """The same progress report, which also ends the run when that was asked for."""
+
+    def step(stage: str, share: float) -> None:
+        interrupts.check()
+        update(stage, share)
+
+    return step
 
 
 def print_summary(summary: dict[str, Any]) -> None:

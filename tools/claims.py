@@ -92,7 +92,7 @@ def run_seed(seed: int, scenario: str, keep: Path | None) -> dict[str, Any]:
     """One headless demo in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = keep / f"seed-{seed}" if keep else Path(folder)
-        command = [sys.executable, "-m", "tempotrace.cli", "demo", "--headless"]
+        command = [sys.executable, "-m", "tempotrace.entry", "demo", "--headless"]
         command += ["--scenario", scenario, "--seed", str(seed), "--out", str(out)]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text())

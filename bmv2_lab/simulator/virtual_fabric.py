@@ -273,11 +273,7 @@ class VirtualFabric:
         ]
         for name, node in self.switch_nodes.items():
             local_ns = node.oscillator.read_ns(now_ns)
-            readings.append(
-                TrueClockReading(
-                    clock=name, local_ns=local_ns, offset_ns=float(local_ns - reference_ns)
-                )
-            )
+            readings.append(TrueClockReading(clock=name, local_ns=local_ns, offset_ns=None))
         self.truth.windows.append(
             TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))
         )

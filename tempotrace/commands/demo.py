@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace demo`: the main job on one machine, then API and page until Ctrl-C."""
 
-import signal
+import contextlib
 import tempfile
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -15,7 +13,8 @@ from tempotrace.commands.lab import scenario_named
 from tempotrace.commands.options import DEFAULT_PORT, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import one_line_errors
-from tempotrace.reporting import ProgressDisplay, print_summary
+from tempotrace.interrupt import EXIT_INTERRUPTED, Interrupts
+from tempotrace.reporting import ProgressDisplay, checked, print_summary
 
 DEFAULT_SCENARIO = next(iter(SCENARIOS))
 
@@ -38,32 +37,36 @@ def demo(
 ) -> None:
     """Bring everything up, show what it finds, then serve API and page until Ctrl-C."""
     chosen = scenario_named(scenario)
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        if out is not None:
-            _run(chosen, seed, out, headless=headless, port=0 if headless else port)
-            return
-        with tempfile.TemporaryDirectory(prefix="tempotrace-demo-") as folder:
-            _run(chosen, seed, Path(folder), headless=headless, port=0 if headless else port)
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        raise typer.Exit(130) from None
+    with (
+        contextlib.ExitStack() as stack,
+        Interrupts() as interrupts,
+    ):
+        if out is None:
+            folder = tempfile.TemporaryDirectory(prefix="tempotrace-demo-")
+            out = Path(stack.enter_context(folder))
+        try:
+            _run(chosen, seed, out, None if headless else port, interrupts)
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _run(scenario: Scenario, seed: int, out: Path, *, headless: bool, port: int) -> None:
+def _run(
+    scenario: Scenario, seed: int, out: Path, port: int | None, interrupts: Interrupts
+) -> None:
+    """Run, show the table and, with a port, serve until an end is asked for."""
     with (
         ProgressDisplay() as display,
-        run_demo(scenario, seed, out, display.update, port=port) as finished,
+        run_demo(
+            scenario, seed, out, checked(display.update, interrupts), port=port or 0
+        ) as finished,
     ):
         display.close()
         print_summary(finished.summary)
-        if headless:
+        if port is None:
             typer.echo(f"files are in {out}")
             return
         typer.echo(f"page {finished.service.url}/   API {finished.service.url}/docs")
         typer.echo("Ctrl-C ends it")
-        threading.Event().wait()
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        interrupts.wait()
+    typer.echo("stopped", err=True)

@@ -19,7 +19,8 @@ from controller.pipeline import load_pipeline
 from tempotrace.commands.options import FabricFile, Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
-from tempotrace.reporting import ProgressDisplay, print_summary
+from tempotrace.interrupt import Interrupts
+from tempotrace.reporting import ProgressDisplay, checked, print_summary
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
 
@@ -51,9 +52,11 @@ def run(
     """Run a scenario, score it against its truth, and write all files."""
     if backend != "virtual":
         raise InputError(f"lab run: backend {backend!r} is not there; this version has: virtual")
+    chosen = scenario_named(scenario)
     with (
+        Interrupts() as interrupts,
         ProgressDisplay(quiet=as_json) as display,
-        run_demo(scenario_named(scenario), seed, out, display.update) as finished,
+        run_demo(chosen, seed, out, checked(display.update, interrupts)) as finished,
     ):
         if as_json:
             typer.echo(json.dumps(finished.summary, indent=1))

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace serve`: the tracing service over a recording or an empty store."""
 
-import signal
 import tempfile
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -16,9 +13,10 @@ from tempotrace.analysis import analyse
 from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.demo_run import publish
 from tempotrace.errors import InputError, one_line_errors
+from tempotrace.interrupt import Interrupts
 from tracing_core.service.app import create_app
 from tracing_core.service.run import ServiceHandle, serve_in_thread
-from tracing_core.store import Store, links_of, nodes_of
+from tracing_core.store import Store, StoreOpenError, links_of, nodes_of
 
 
 @one_line_errors
@@ -41,21 +39,29 @@ def serve(
     analysis = None
     if reports is not None and exchanges is not None:
         analysis = analyse(description, reports, exchanges)
-    signal.signal(signal.SIGTERM, _interrupt)
-    with tempfile.TemporaryDirectory(prefix="tempotrace-store-") as temporary:
-        try:
-            with Store.open(store_path or Path(temporary)) as store:
-                if analysis is not None:
-                    publish(analysis, store)
-                else:
-                    model = fabric_model(description)
-                    store.fabric.replace(nodes_of(model), links_of(model))
-                with listening(store, host, port) as service:
-                    typer.echo(f"page {service.url}/   API {service.url}/docs")
-                    typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
-                    threading.Event().wait()
-        except KeyboardInterrupt:
-            typer.echo("stopped", err=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="tempotrace-store-") as temporary,
+        Interrupts() as interrupts,
+        open_store(store_path or Path(temporary)) as store,
+    ):
+        if analysis is not None:
+            publish(analysis, store)
+        else:
+            model = fabric_model(description)
+            store.fabric.replace(nodes_of(model), links_of(model))
+        with listening(store, host, port) as service:
+            typer.echo(f"page {service.url}/   API {service.url}/docs")
+            typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
+            interrupts.wait()
+    typer.echo("stopped", err=True)
+
+
+def open_store(path: Path) -> Store:
+    """The store at `path`; one that another process has is one line, exit 2."""
+    try:
+        return Store.open(path)
+    except StoreOpenError as error:
+        raise InputError(f"serve: {error}") from None
 
 
 def listening(store: Store, host: str, port: int) -> ServiceHandle:
@@ -64,7 +70,3 @@ def listening(store: Store, host: str, port: int) -> ServiceHandle:
         return serve_in_thread(create_app(store), host, port)
     except OSError as error:
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror}") from None
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

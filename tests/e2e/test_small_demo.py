@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_bytes(
     finished: FinishedDemo, folder: Path, tmp_path: Path
 ) -> None:
     """A second run writes identical files; the summary differs in wall_s alone."""
-    command = [sys.executable, "-m", "tempotrace.cli", "demo", "--headless"]
+    command = [sys.executable, "-m", "tempotrace.entry", "demo", "--headless"]
     command += ["--scenario", "small-4x4", "--seed", str(SEED), "--out", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True)  # chDB: one store a process
     for name in DATA_FILES:

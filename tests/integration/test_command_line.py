@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = (sys.executable, "-m", "tempotrace.cli")
+COMMAND = (sys.executable, "-m", "tempotrace.entry")
 
 
 def _run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

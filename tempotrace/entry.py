@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console script: loads the command line, and ends quietly when that is interrupted."""
+
+import sys
+
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run `tempotrace`; Ctrl-C while the parts are still being loaded is no traceback either."""
+    try:
+        from tempotrace.cli import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        sys.exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()
