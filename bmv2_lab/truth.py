@@ -37,7 +37,7 @@ class TrueClockReading:
     """What it read."""
     offset_ns: float | None
     """Reading minus the reference clock's at the same true instant, with its fraction. None for a
-    switch, whose epoch is arbitrary: a float cannot hold the difference exactly, the integers do."""
+    switch, whose epoch is arbitrary: no float holds that difference exactly, the integers do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
