@@ -14,7 +14,7 @@ help: ## list the targets
 
 $(VENV)/.runtime: requirements/runtime.lock pyproject.toml
 	@$(PYTHON) tools/check_python.py
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	@echo "installing the locked runtime into $(VENV) (once; the embedded store alone is about 500 MB)"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/runtime.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM as a request that is looked at between steps.
+"""Ctrl-C, SIGTERM and a closed terminal as a request that is looked at between steps.
 
 An exception raised by a signal handler can strike anywhere, in a destructor or a library's callback
 for example, where it is swallowed and the run goes on. Here the handler only notes the request;
@@ -10,7 +10,7 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EXIT_INTERRUPTED = 130
 
 
