@@ -2,6 +2,8 @@
 """The `tempotrace` command: arguments and sub-commands, no logic of its own."""
 
 import sys
+from importlib.metadata import version as package_version
+from typing import Annotated
 
 import structlog
 import typer
@@ -19,13 +21,33 @@ from tempotrace.commands import (
     trace,
 )
 
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tempotrace {package_version('tempotrace')}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     name="tempotrace",
     help="Accurate distributed tracing for AI clusters on RoCEv2 fabrics.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version)
+    ] = False,
+) -> None:
+    """Accurate distributed tracing for AI clusters on RoCEv2 fabrics."""
+    del version  # handled by its callback
+
+
 app.command("demo")(demo.demo)
 app.add_typer(lab.app, name="lab")
 app.add_typer(p4.app, name="p4")

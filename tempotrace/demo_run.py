@@ -40,10 +40,10 @@ from bmv2_lab.scoring import (
 )
 from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
+from tempotrace.service import start_service
 from tracing_core.analysis import Analysis as StoreAnalysis
 from tracing_core.sdk import OtlpExport
-from tracing_core.service.app import create_app
-from tracing_core.service.run import ServiceHandle, serve_in_thread
+from tracing_core.service.run import ServiceHandle
 from tracing_core.store import Store, links_of, nodes_of
 
 SUMMARY_VERSION = 1
@@ -82,7 +82,7 @@ def run_demo(
     try:
         with (
             Store.open(store_path) as store,
-            serve_in_thread(create_app(store), port=port) as service,
+            start_service(store, "127.0.0.1", port) as service,
         ):
             run = run_lab(scenario, seed, progress)
             progress("write files", 0.0)

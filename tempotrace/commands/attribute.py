@@ -32,6 +32,9 @@ def attribute(
     if as_json:
         typer.echo(json.dumps(answers, indent=1))
         return
+    if not answers:
+        typer.echo(f"trace {trace_id}: no transfer is slow")
+        return
     table = Table(title=f"slow transfers of trace {trace_id}")
     for name in ("span", "cause", "reason"):
         table.add_column(name)

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.fabric_file import load_fabric
-from correction.table import Status
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
+from tracing_core.model import Correction
 
 app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
 
@@ -90,25 +90,51 @@ def _number(value: float) -> float | None:
     return round(value, 3) if math.isfinite(value) else None
 
 
+def newest_rows(analysis: Analysis) -> dict[str, Correction]:
+    """Per clock, the row of the newest window with the smallest bound: that at its centre."""
+    rows = correction_rows(analysis)
+    newest = int(analysis.table.rows["window"].max(initial=0))
+    best: dict[str, Correction] = {}
+    for row, window in zip(rows, analysis.table.rows["window"].tolist(), strict=True):
+        if window != newest:
+            continue
+        kept = best.get(row.clock)
+        if kept is None or _width(row) < _width(kept):
+            best[row.clock] = row
+    return best
+
+
+def _width(row: Correction) -> float:
+    return math.inf if row.bound_conditional_ns is None else row.bound_conditional_ns
+
+
 def _print(analysis: Analysis) -> None:
     console = Console()
-    window = analysis.solution.windows[-1] if analysis.solution.windows else None
-    if window is None:
+    if not len(analysis.windows):
         console.print("no window holds telemetry: nothing to correct")
         return
-    clocks = Table(title=f"clocks in the last of {len(analysis.windows)} windows")
-    for name in ("clock", "status", "rate ppb", "hard bound ns", "conditional bound ns"):
+    clocks = Table(
+        title=f"clocks at the centre of the last of {len(analysis.windows)} windows, "
+        "as they read (servo adjustments included)"
+    )
+    for name in ("clock", "status", "offset ns", "rate ppb", "hard ± ns", "conditional ± ns"):
         clocks.add_column(name, justify="left" if name in ("clock", "status") else "right")
-    for index, clock in enumerate(analysis.model.clocks):
+    rows = newest_rows(analysis)
+    for clock in analysis.model.clocks:
+        row = rows.get(clock.name)
+        if row is None:
+            clocks.add_row(clock.name, "unknown", "", "", "", "")
+            continue
         clocks.add_row(
             clock.name,
-            Status(int(window.status[index])).name.lower(),
-            f"{window.rate_ppb[index]:.1f}",
-            f"{window.bound_hard_ns[index]:.0f}",
-            f"{window.bound_conditional_ns[index]:.0f}",
+            row.status.value,
+            str(row.offset_ns),
+            f"{row.rate_ppb:.1f}",
+            _bound(row.bound_hard_ns),
+            _bound(row.bound_conditional_ns),
         )
     console.print(clocks)
-    links = Table(title="asymmetric links")
+    links = Table(title="asymmetric links (half the one-way difference)")
     links.add_column("link")
     links.add_column("a_uv ns", justify="right")
     links.add_column("sd ns", justify="right")
@@ -118,3 +144,7 @@ def _print(analysis: Analysis) -> None:
     console.print(links)
     for finding in analysis.solution.findings:
         console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")
+
+
+def _bound(bound_ns: int | None) -> str:
+    return "infinite" if bound_ns is None else str(bound_ns)

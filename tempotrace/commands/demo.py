@@ -2,6 +2,7 @@
 """`tempotrace demo`: the main job on one machine, then API and page until Ctrl-C."""
 
 import contextlib
+import json
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from tempotrace.commands.lab import scenario_named
-from tempotrace.commands.options import DEFAULT_PORT, Seed
+from tempotrace.commands.options import DEFAULT_PORT, Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import one_line_errors
 from tempotrace.interrupt import EXIT_INTERRUPTED, Interrupts
@@ -34,6 +35,7 @@ def demo(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of API and page; 0: any.")
     ] = DEFAULT_PORT,
+    as_json: Json = False,
 ) -> None:
     """Bring everything up, show what it finds, then serve API and page until Ctrl-C."""
     chosen = scenario_named(scenario)
@@ -45,14 +47,20 @@ def demo(
             folder = tempfile.TemporaryDirectory(prefix="tempotrace-demo-")
             out = Path(stack.enter_context(folder))
         try:
-            _run(chosen, seed, out, None if headless else port, interrupts)
+            _run(chosen, seed, out, None if headless else port, interrupts, as_json=as_json)
         except KeyboardInterrupt:
             typer.echo("stopped", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def _run(
-    scenario: Scenario, seed: int, out: Path, port: int | None, interrupts: Interrupts
+    scenario: Scenario,
+    seed: int,
+    out: Path,
+    port: int | None,
+    interrupts: Interrupts,
+    *,
+    as_json: bool,
 ) -> None:
     """Run, show the table and, with a port, serve until an end is asked for."""
     with (
@@ -62,11 +70,15 @@ def _run(
         ) as finished,
     ):
         display.close()
-        print_summary(finished.summary)
+        if as_json:
+            typer.echo(json.dumps(finished.summary, indent=1))
+        else:
+            print_summary(finished.summary)
         if port is None:
-            typer.echo(f"files are in {out}")
+            typer.echo(f"files are in {out}", err=as_json)
             return
-        typer.echo(f"page {finished.service.url}/   API {finished.service.url}/docs")
-        typer.echo("Ctrl-C ends it")
+        url = finished.service.url
+        typer.echo(f"page {url}/   API {url}/docs", err=as_json)
+        typer.echo("Ctrl-C ends it", err=as_json)
         interrupts.wait()
     typer.echo("stopped", err=True)

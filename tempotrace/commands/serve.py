@@ -14,9 +14,8 @@ from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.demo_run import publish
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
-from tracing_core.service.app import create_app
-from tracing_core.service.run import ServiceHandle, serve_in_thread
-from tracing_core.store import Store, StoreOpenError, links_of, nodes_of
+from tempotrace.service import open_store, start_service
+from tracing_core.store import links_of, nodes_of
 
 
 @one_line_errors
@@ -49,24 +48,8 @@ def serve(
         else:
             model = fabric_model(description)
             store.fabric.replace(nodes_of(model), links_of(model))
-        with listening(store, host, port) as service:
+        with start_service(store, host, port) as service:
             typer.echo(f"page {service.url}/   API {service.url}/docs")
             typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
             interrupts.wait()
     typer.echo("stopped", err=True)
-
-
-def open_store(path: Path) -> Store:
-    """The store at `path`; one that another process has is one line, exit 2."""
-    try:
-        return Store.open(path)
-    except StoreOpenError as error:
-        raise InputError(f"serve: {error}") from None
-
-
-def listening(store: Store, host: str, port: int) -> ServiceHandle:
-    """The running service; a port that is taken is one line, exit 2."""
-    try:
-        return serve_in_thread(create_app(store), host, port)
-    except OSError as error:
-        raise InputError(f"cannot listen on {host}:{port}: {error.strerror}") from None

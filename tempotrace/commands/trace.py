@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace trace`: bring spans into a running service and show them corrected."""
+"""`tempotrace trace`: bring spans into a running service, list traces, show them corrected."""
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,7 +14,7 @@ from tempotrace.commands.options import DEFAULT_URL, Json, Url
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.http import get_json, post
 
-app = typer.Typer(help="Spans: import, show.", no_args_is_help=True)
+app = typer.Typer(help="Spans: import, list, show.", no_args_is_help=True)
 
 
 @app.command("import")
@@ -21,31 +22,84 @@ app = typer.Typer(help="Spans: import, show.", no_args_is_help=True)
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="OTLP/JSON requests, one a line.")],
     url: Url = DEFAULT_URL,
+    as_json: Json = False,
 ) -> None:
-    """Send OTLP/JSON lines to the service; reports what it refused."""
-    sent = rejected = 0
+    """Send OTLP/JSON lines to the service; reports what it took and what it refused."""
+    requests = spans = rejected = 0
     for path in files:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    answer = post(url, "/v1/traces", line, "application/json")
-                except InputError as error:
-                    raise InputError(f"{path}:{number}: {error}") from None
-                partial = answer.get("partialSuccess") or {}
-                rejected += int(partial.get("rejectedSpans", 0))
-                if partial.get("errorMessage"):
-                    typer.echo(f"{path}:{number}: {partial['errorMessage']}", err=True)
-                sent += 1
-    typer.echo(f"{sent} requests sent, {rejected} spans rejected")
+        for where, line, span_count in _requests(path):
+            try:
+                answer = post(url, "/v1/traces", line, "application/json")
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
+            partial = answer.get("partialSuccess") or {}
+            refused = int(partial.get("rejectedSpans", 0))
+            if partial.get("errorMessage"):
+                typer.echo(f"{where}: {partial['errorMessage']}", err=True)
+            requests += 1
+            rejected += refused
+            spans += span_count - refused
+    if as_json:
+        counts = {"requests": requests, "spans_accepted": spans, "spans_rejected": rejected}
+        typer.echo(json.dumps(counts, indent=1))
+    else:
+        typer.echo(f"{requests} requests: {spans} spans accepted, {rejected} rejected")
+
+
+def _requests(path: Path) -> Iterator[tuple[str, bytes, int]]:
+    """Where each request stands, its bytes and its number of spans."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            where = f"{path}:{number}"
+            if not line.strip():
+                continue
+            try:
+                request = json.loads(line)
+            except (ValueError, RecursionError):
+                raise InputError(f"{where}: expected one OTLP/JSON request a line") from None
+            if not isinstance(request, dict) or "resourceSpans" not in request:
+                raise InputError(f"{where}: resourceSpans: missing, this is no OTLP/JSON request")
+            yield where, line, _count_spans(request)
+
+
+def _count_spans(request: Mapping[str, Any]) -> int:
+    """Spans of a request; parts of another shape are the service's to refuse."""
+    count = 0
+    for resource in request["resourceSpans"] or ():
+        for scope in resource.get("scopeSpans", ()) if isinstance(resource, dict) else ():
+            spans = scope.get("spans", ()) if isinstance(scope, dict) else ()
+            count += len(spans) if isinstance(spans, list) else 0
+    return count
+
+
+@app.command("list")
+@one_line_errors
+def list_traces(
+    url: Url = DEFAULT_URL,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 50,
+    as_json: Json = False,
+) -> None:
+    """List the newest traces with their ids."""
+    answer = get_json(url, f"/v1/traces?limit={limit}")
+    if as_json:
+        typer.echo(json.dumps(answer, indent=1))
+        return
+    table = Table(title="traces")
+    for name in ("trace id", "root", "tenant", "spans"):
+        table.add_column(name, justify="right" if name == "spans" else "left", no_wrap=True)
+    for trace in answer["traces"]:
+        table.add_row(
+            trace["trace_id"], trace["root_name"], trace["tenant"], str(trace["span_count"])
+        )
+    Console().print(table)
 
 
 @app.command("show")
 @one_line_errors
 def show(
-    trace_id: Annotated[str, typer.Argument(help="32 hex digits.")],
+    trace_id: Annotated[str, typer.Argument(help="32 hex digits, from `trace list`.")],
     url: Url = DEFAULT_URL,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Spans shown.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show a trace's spans, raw beside corrected."""
@@ -54,15 +108,26 @@ def show(
         typer.echo(json.dumps(answer, indent=1))
         return
     table = Table(title=f"trace {trace_id}, corrections version {answer['correction_version']}")
-    for name in ("host", "span", "start raw ns", "start corrected ns", "bound ns"):
-        table.add_column(name, justify="left" if name in ("host", "span") else "right")
-    for span in answer["spans"]:
-        start = span["start"]
+    for name in ("span id", "host", "span"):
+        table.add_column(name, no_wrap=True)
+    for name in ("start raw ns", "start corrected ns", "± conditional ns", "duration raw ns"):
+        table.add_column(name, justify="right", no_wrap=True)
+    spans = answer["spans"]
+    for span in spans[:limit]:
+        start, end = span["start"], span["end"]
         table.add_row(
+            span["span_id"],
             span["host"],
             span["name"],
             str(start["raw_local_ns"]),
-            str(start["corrected_reference_ns"] or "unknown"),
-            str(start["bound_conditional_ns"] or "unknown"),
+            _known(start["corrected_reference_ns"]),
+            _known(start["bound_conditional_ns"]),
+            str(int(end["raw_local_ns"]) - int(start["raw_local_ns"])),
         )
     Console().print(table)
+    if len(spans) > limit:
+        typer.echo(f"{len(spans) - limit} more spans: --limit {len(spans)}, or --json")
+
+
+def _known(value: object) -> str:
+    return "unknown" if value is None else str(value)
