@@ -118,7 +118,9 @@ def _print(analysis: Analysis) -> None:
         "as they read (servo adjustments included)"
     )
     for name in ("clock", "status", "offset ns", "rate ppb", "hard ± ns", "conditional ± ns"):
-        clocks.add_column(name, justify="left" if name in ("clock", "status") else "right")
+        clocks.add_column(
+            name, justify="left" if name in ("clock", "status") else "right", overflow="fold"
+        )
     rows = newest_rows(analysis)
     for clock in analysis.model.clocks:
         row = rows.get(clock.name)
