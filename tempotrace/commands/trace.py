@@ -107,24 +107,28 @@ def show(
     if as_json:
         typer.echo(json.dumps(answer, indent=1))
         return
+    spans = answer["spans"]
+    known = [s["start"]["corrected_reference_ns"] for s in spans]
+    origin_ns = min((int(start) for start in known if start is not None), default=0)
     table = Table(title=f"trace {trace_id}, corrections version {answer['correction_version']}")
     for name in ("span id", "host", "span"):
         table.add_column(name, no_wrap=True)
-    for name in ("start raw ns", "start corrected ns", "± conditional ns", "duration raw ns"):
+    for name in ("start ns", "± ns", "moved by", "lasts ns"):
         table.add_column(name, justify="right", no_wrap=True)
-    spans = answer["spans"]
     for span in spans[:limit]:
         start, end = span["start"], span["end"]
+        raw_ns, corrected = int(start["raw_local_ns"]), start["corrected_reference_ns"]
         table.add_row(
             span["span_id"],
             span["host"],
             span["name"],
-            str(start["raw_local_ns"]),
-            _known(start["corrected_reference_ns"]),
+            "unknown" if corrected is None else str(int(corrected) - origin_ns),
             _known(start["bound_conditional_ns"]),
-            str(int(end["raw_local_ns"]) - int(start["raw_local_ns"])),
+            "" if corrected is None else f"{int(corrected) - raw_ns:+d}",
+            str(int(end["raw_local_ns"]) - raw_ns),
         )
     Console().print(table)
+    typer.echo(f"start: corrected, after {origin_ns} ns; ±: the conditional bound")
     if len(spans) > limit:
         typer.echo(f"{len(spans) - limit} more spans: --limit {len(spans)}, or --json")
 
