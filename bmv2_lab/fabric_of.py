@@ -29,6 +29,7 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         models=tuple(_declare(model, nuisance) for model in _models(scenario)),
         rate_offset_max_ppb=nuisance.rate_offset_max_ppb,
         wander_ns_per_s_sqrt_s=nuisance.wander_ns_per_s_sqrt_s,
+        link_latency_ns_max=float(nuisance.module_latency_ns_max),
     )
 
 

@@ -263,6 +263,12 @@ class Watchlist:
     """PTP: message types reported (0 Sync, 1 Delay_Req)."""
 
 
+PROPAGATION_NS_PER_M_MAX = 5.2
+"""Default of `propagation_ns_per_m_max`: fibre and copper in use stay below."""
+LINK_LATENCY_NS_MAX = 100.0
+"""Default of `link_latency_ns_max`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
     """Everything declared about one fabric; the order of its parts is that of the file."""
@@ -274,6 +280,10 @@ class Fabric:
     clock_limits: ClockLimits
     propagation_ns_per_m_min: float
     """Certified smallest propagation delay of any cable used, per metre."""
+    propagation_ns_per_m_max: float = PROPAGATION_NS_PER_M_MAX
+    """Largest propagation delay of any cable used, per metre."""
+    link_latency_ns_max: float = LINK_LATENCY_NS_MAX
+    """Largest delay of a link beyond its cable, one way: optical modules, retimers, FEC."""
     qos: Qos
     watchlists: tuple[Watchlist, ...]
     tenants: tuple[Tenant, ...]

@@ -35,9 +35,19 @@ def check_fabric(fabric: Fabric) -> list[FabricProblem]:
         *_watchlists(fabric),
         *_models(fabric),
         *_links(fabric),
+        *_propagation(fabric),
     ]
     # Paths and prefixes are meaningful only over sound cabling.
     return problems or [*_uncabled(fabric)] or [*_reachability(fabric), *_prefixes(fabric)]
+
+
+def _propagation(fabric: Fabric) -> Iterator[FabricProblem]:
+    low, high = fabric.propagation_ns_per_m_min, fabric.propagation_ns_per_m_max
+    if high < low:
+        yield FabricProblem(
+            ("propagation_ns_per_m_max",),
+            f"{high} is less than propagation_ns_per_m_min; expected at least {low}",
+        )
 
 
 def _repeats(values: Iterable[tuple[KeyPath, Hashable]], what: str) -> Iterator[FabricProblem]:

@@ -52,8 +52,11 @@ def _lines(fabric: Fabric) -> Iterator[str]:
         "  # random walk of the rate"
     )
     yield ""
-    yield "# Smallest propagation delay of any cable; with a cable's length it bounds its delay."
+    yield "# Propagation delay of any cable, and what modules and FEC add at most: with a cable's"
+    yield "# length they bound its delay on both sides."
     yield f"propagation_ns_per_m_min: {fabric.propagation_ns_per_m_min!r}"
+    yield f"propagation_ns_per_m_max: {fabric.propagation_ns_per_m_max!r}"
+    yield f"link_latency_ns_max: {fabric.link_latency_ns_max!r}"
     yield ""
     yield from _qos_lines(fabric.qos)
     yield ""

@@ -19,6 +19,8 @@ from jsonschema.exceptions import ValidationError
 
 from controller.addresses import parse_ip, parse_mac
 from controller.fabric import (
+    LINK_LATENCY_NS_MAX,
+    PROPAGATION_NS_PER_M_MAX,
     ClockLimits,
     Collector,
     DeviceModel,
@@ -209,6 +211,13 @@ def _fabric(node: _Node) -> Fabric:
             wander_ns_per_s_sqrt_s=float(node["clock_limits"]["wander_ns_per_s_sqrt_s"]),
         ),
         propagation_ns_per_m_min=float(node["propagation_ns_per_m_min"]),
+        propagation_ns_per_m_max=float(
+            node.get(
+                "propagation_ns_per_m_max",
+                max(PROPAGATION_NS_PER_M_MAX, node["propagation_ns_per_m_min"]),
+            )
+        ),
+        link_latency_ns_max=float(node.get("link_latency_ns_max", LINK_LATENCY_NS_MAX)),
         qos=_qos(node["qos"]),
         watchlists=tuple(_watchlist(item) for item in node.get("watchlists", [])),
         tenants=tuple(Tenant(name=item["name"]) for item in node["tenants"]),

@@ -9,6 +9,7 @@ from ipaddress import IPv4Network
 
 from controller.addresses import parse_ip, parse_mac
 from controller.fabric import (
+    LINK_LATENCY_NS_MAX,
     ClockLimits,
     Collector,
     DeviceModel,
@@ -150,6 +151,7 @@ def leaf_spine(
     models: Sequence[DeviceModel] | None = None,
     rate_offset_max_ppb: int = 100_000,
     wander_ns_per_s_sqrt_s: float = 10.0,
+    link_latency_ns_max: float = LINK_LATENCY_NS_MAX,
 ) -> Fabric:
     """A two-tier Clos fabric in which every leaf has one uplink to every spine.
 
@@ -177,6 +179,7 @@ def leaf_spine(
             wander_ns_per_s_sqrt_s=wander_ns_per_s_sqrt_s,
         ),
         propagation_ns_per_m_min=4.8,
+        link_latency_ns_max=link_latency_ns_max,
         qos=default_qos(),
         watchlists=default_watchlists(),
         tenants=tuple(Tenant(name=tenant) for tenant in tenants),

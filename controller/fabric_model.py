@@ -65,6 +65,9 @@ def fabric_model(fabric: Fabric) -> FabricModel:
                 b_egress=points_b.egress,
                 b_ingress=points_b.ingress,
                 min_delay_ns=min_delay_ns(link, fabric.propagation_ns_per_m_min),
+                max_delay_ns=max_delay_ns(
+                    link, fabric.propagation_ns_per_m_max, fabric.link_latency_ns_max
+                ),
                 asymmetry_sd_ns=link.asymmetry_sd_ns,
                 access=ClockKind.NIC in (clocks[a].kind, clocks[b].kind),
             )
@@ -93,3 +96,11 @@ def min_delay_ns(link: Link, propagation_ns_per_m_min: float) -> int:
     if link.length_m is None:
         return 0
     return math.floor((link.length_m - link.length_tolerance_m) * propagation_ns_per_m_min)
+
+
+def max_delay_ns(link: Link, propagation_ns_per_m_max: float, latency_ns_max: float) -> int:
+    """Largest one-way delay expected of a cable, rounded up; 0 where the length is not known."""
+    if link.length_m is None:
+        return 0
+    longest_m = link.length_m + link.length_tolerance_m
+    return math.ceil(longest_m * propagation_ns_per_m_max + latency_ns_max)

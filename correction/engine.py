@@ -111,10 +111,28 @@ def assemble(
         p_value=_chi2_tail(selection.chi2, selection.degrees),
         repeat_p_value=_chi2_tail(selection.repeat_chi2, selection.repeat_degrees),
         counters=counters,
-        findings=(*findings, *jump_findings(solutions, model)),
+        findings=(
+            *findings,
+            *jump_findings(solutions, model),
+            *_round_trip_findings(measured, selection.bad),
+        ),
         class_findings=measured.class_findings,
         prior=PRIOR,
         measured=measured,
+    )
+
+
+def _round_trip_findings(measured: Measured, bad: Bools) -> tuple[Finding, ...]:
+    """Too long round trips; a bad link in a loop is reported with its asymmetry instead."""
+    return tuple(
+        Finding(
+            kind="long-round-trip",
+            window=one.window,
+            subject=measured.model.links[one.link].name,
+            detail=f"{one.excess_ns:.0f} ns more than the declared cable takes both ways",
+        )
+        for one in measured.long_round_trips
+        if not (one.in_loop and bad[one.link])
     )
 
 

@@ -18,6 +18,8 @@ MEASUREMENT_SD_NS_MIN = 0.4
 """No window measures a link better than this: rounding of stamps and shape of the jitter."""
 MIXED_CLASS_SD_NS = 5.0
 """Distrust of a difference between unequal lengths or queues, after declared serialisation."""
+SLOPE_MIN = -0.999
+"""A clock that nearly stands still against another has no useful rate; keeps the log finite."""
 CLASS_SIGMAS = 6.0
 CLASS_SLACK_NS = 3.0
 """Length classes that differ by more than CLASS_SIGMAS and this contradict the serialisation."""
@@ -93,7 +95,7 @@ def link_equations(
     safe = np.where(total > 0.0, total, 1.0)
     ends = np.array([(one.a, one.b) for one in model.links], np.int64).reshape(-1, 2)
     coarse = instants.rest_ns[:, ends[:, 1]] - instants.rest_ns[:, ends[:, 0]]
-    known &= np.isfinite(coarse)
+    known &= np.isfinite(coarse) & np.isfinite(y) & np.isfinite(half)
 
     slope, slope_sd = np.zeros(shape), np.full(shape, np.inf)
     slope[fit.slopes.window, fit.slopes.link] = fit.slopes.slope
@@ -103,7 +105,7 @@ def link_equations(
         y_ns=np.where(known, y / safe - np.where(known, coarse, 0.0), 0.0),
         sd_ns=np.maximum(np.sqrt(1.0 / safe), MEASUREMENT_SD_NS_MIN),
         half_round_trip_ns=np.where(known, half / safe, np.nan),
-        log_rate=np.log1p(slope),
+        log_rate=np.log1p(np.maximum(slope, SLOPE_MIN)),
         log_rate_sd=slope_sd,
     )
     return equations, _class_findings(fit, edge, sd)

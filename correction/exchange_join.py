@@ -61,7 +61,12 @@ _MESSAGES = (
 
 
 def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCounters) -> Exchanges:
-    """The exchanges that can be true, once each."""
+    """The exchanges that can be true, once each, and that are of the clocks they claim.
+
+    A row names its client three times: by clock index, by address and by the port identity of its
+    Delay_Req. t2 and t3 may already have been mapped by the servo log of the clock index, so a row
+    whose names disagree is of no clock at all.
+    """
     told = np.ones(len(exchanges), np.bool_)
 
     def reject(bad: Bools, reason: Reject) -> None:
@@ -74,6 +79,13 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     is_nic = np.array([clock.kind is ClockKind.NIC for clock in model.clocks], np.bool_)
     known = (client >= 0) & (client < len(is_nic))
     reject(~known | ~is_nic[np.where(known, client, 0)], Reject.EXCHANGE_UNKNOWN_CLIENT)
+    address = np.array([clock.ip for clock in model.clocks], np.int64)
+    claimed = address[np.where(known, client, 0)]
+    reject(claimed != exchanges["client_ip"].astype(np.int64), Reject.EXCHANGE_WRONG_CLIENT)
+    transmitter = exchanges["time_transmitter_ip"].astype(np.int64)
+    own = client == model.reference
+    reject((transmitter != address[model.reference]) | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
+    reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
     c1, c2 = exchanges["c1_ns"], exchanges["c2_ns"]
     reject((c1 < 0) | (c2 < 0), Reject.EXCHANGE_CORRECTION_NEGATIVE)
     reject((c1 > CORRECTION_NS_MAX) | (c2 > CORRECTION_NS_MAX), _TOO_LARGE)
@@ -88,6 +100,27 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     unique, first = np.unique(accepted, return_index=True)
     counters.reject(Reject.EXCHANGE_DUPLICATE, len(accepted) - len(unique))
     return accepted[np.sort(first)]
+
+
+def _foreign_identity(exchanges: Exchanges, told: Bools) -> Bools:
+    """Rows whose Delay_Req's clockIdentity is not their client's.
+
+    An identity belongs to the client for which most of the `told` rows use it, and to nobody on a
+    tie; the Sync's sender is another clock than the Delay_Req's.
+    """
+    identity = exchanges["delay_req_clock_identity"]
+    foreign: Bools = identity == exchanges["sync_clock_identity"]
+    pairs = np.stack([identity, exchanges["client"].astype(np.uint64)], axis=1)
+    used, number = np.unique(pairs[told], axis=0, return_counts=True)
+    for value in np.unique(used[:, 0]):
+        mine = used[:, 0] == value
+        if np.count_nonzero(mine) < 2:
+            continue
+        count, owner = number[mine], used[mine, 1]
+        sure = np.count_nonzero(count == count.max()) == 1
+        strange = (pairs[:, 1] != owner[np.argmax(count)]) | (not sure)
+        foreign |= (identity == value) & strange
+    return foreign
 
 
 _NO_STAMP = Reject.EXCHANGE_NO_STAMP

@@ -36,6 +36,9 @@ class Reject(StrEnum):
     EXCHANGE_CORRECTION_TOO_LARGE = "exchange_correction_too_large"
     EXCHANGE_DELAY_NEGATIVE = "exchange_delay_negative"
     EXCHANGE_UNKNOWN_CLIENT = "exchange_unknown_client"
+    EXCHANGE_WRONG_CLIENT = "exchange_wrong_client"
+    EXCHANGE_WRONG_TRANSMITTER = "exchange_wrong_transmitter"
+    EXCHANGE_WRONG_IDENTITY = "exchange_wrong_identity"
     EXCHANGE_DUPLICATE = "exchange_duplicate"
     EXCHANGE_AMBIGUOUS = "exchange_ambiguous"
     EXCHANGE_STALE = "exchange_stale"
@@ -44,6 +47,7 @@ class Reject(StrEnum):
     OUTSIDE_WINDOWS = "outside_windows"
     CLOCK_JUMP = "clock_jump"
     CLOCK_JUMP_2_32 = "clock_jump_2_32"
+    CLOCK_STUCK = "clock_stuck"
     BELOW_ENVELOPE = "below_envelope"
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.bounds import Constraints
+from correction.change_points import find_change_points
+from correction.contradictions import Contradictions, find_contradictions
 from correction.envelope import Fit, fit_envelopes
 from correction.equations import ClassFinding, Equations, link_equations
 from correction.hard import sample_constraints
@@ -17,6 +19,7 @@ from correction.model import FabricModel
 from correction.network import Constants, Eliminated, constants, eliminate
 from correction.prepare import Prepared, prepare
 from correction.records import LinkSamples
+from correction.round_trips import LongRoundTrip, long_round_trips
 from correction.steps import Misfits, find_misfits
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
@@ -34,7 +37,10 @@ class Measured:
     unknowns: Constants
     eliminated: Eliminated
     constraints: tuple[Constraints, ...]
+    """Per window; of the clocks that are left."""
+    contradictions: tuple[Contradictions, ...]
     """Per window."""
+    long_round_trips: tuple[LongRoundTrip, ...]
     in_loop: Bools
     """[link]: its asymmetry shows in some loop."""
     misfits: Misfits
@@ -70,12 +76,21 @@ def measure(
     jitter_ns = np.array([max(jitters[link.a], jitters[link.b]) for link in model.links], float)
     fit = fit_envelopes(prepared, quantum_ns=quantum_ns, jitter_ns=jitter_ns)
     counters.reject(Reject.BELOW_ENVELOPE, np.count_nonzero(fit.below))
-    misfits = find_misfits(fit, model, window_s)
-    usable = ~misfits.link
+    changes = find_change_points(prepared, fit, model, window_s)
+    misfits = find_misfits(fit, prepared.disturbed, changes, model, window_s)
     lines = coarse_lines(fit, model, len(windows))
-    instants = common_instants(lines, prepared, model, windows, usable)
+    instants = common_instants(lines, prepared, model, windows, ~misfits.link)
+    constraints = sample_constraints(prepared, fit, instants, model, window_s, ~misfits.link)
+    contradictions = tuple(find_contradictions(one, model.reference) for one in constraints)
+    if any(one.blamed.any() for one in contradictions):
+        # the tree of instants may have gone through a clock that is withheld now
+        misfits = misfits.without(np.array([one.blamed for one in contradictions]), model)
+        instants = common_instants(lines, prepared, model, windows, ~misfits.link)
+        constraints = sample_constraints(prepared, fit, instants, model, window_s, ~misfits.link)
+    usable = ~misfits.link
     equations, class_findings = link_equations(fit, instants, model, usable)
     unknowns = constants(model)
+    in_loop = loop_links(link_ends(model), np.any(equations.known, axis=0), len(model.clocks))
     return Measured(
         model=model,
         windows=windows,
@@ -85,8 +100,10 @@ def measure(
         equations=equations,
         unknowns=unknowns,
         eliminated=eliminate(equations, instants, model, unknowns),
-        constraints=tuple(sample_constraints(prepared, fit, instants, model, window_s, usable)),
-        in_loop=loop_links(link_ends(model), np.any(equations.known, axis=0), len(model.clocks)),
+        constraints=tuple(constraints),
+        contradictions=contradictions,
+        long_round_trips=long_round_trips(equations, model, in_loop),
+        in_loop=in_loop,
         misfits=misfits,
         class_findings=class_findings,
     )

@@ -74,6 +74,9 @@ class Link:
     """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
     access: bool
     """One end is a NIC: no loop goes through it, so its asymmetry is not observable."""
+    max_delay_ns: int = 0
+    """Declared largest one-way delay between the two ports (longest cable at its slowest, modules,
+    FEC); 0 if unknown. A longer round trip refutes that both directions are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

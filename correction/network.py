@@ -146,7 +146,7 @@ def _eliminate_window(
         incidence[rows, np.searchsorted(clocks, ends[rows, end])] += sign
     weight = 1.0 / sd**2
     laplacian = incidence.T @ (weight[:, None] * incidence)
-    covariance = np.linalg.inv(laplacian).astype(np.float64)
+    covariance = _inverse(laplacian)
     gain = covariance @ (incidence.T * weight)
     residual_of = np.eye(len(ends)) - incidence @ gain
     projector = weight[:, None] * residual_of  # symmetric: W - W B (B'WB)^-1 B'W
@@ -165,7 +165,7 @@ def _eliminate_window(
 def posterior(eliminated: Eliminated, prior_sd_ns: Float64s) -> Posterior:
     """Constants given their prior sds."""
     precision = eliminated.information + np.diag(prior_sd_ns**-2.0)
-    covariance = np.linalg.inv(precision)
+    covariance = _inverse(precision)
     covariance = 0.5 * (covariance + covariance.T)
     return Posterior(q_ns=covariance @ eliminated.right_side, covariance=covariance)
 
@@ -173,8 +173,20 @@ def posterior(eliminated: Eliminated, prior_sd_ns: Float64s) -> Posterior:
 def posterior_mean(eliminated: Eliminated, prior_sd_ns: Float64s) -> Float64s:
     """The same without its covariance: one Cholesky solve."""
     precision = eliminated.information + np.diag(prior_sd_ns**-2.0)
-    q: Float64s = cho_solve(cho_factor(precision, lower=True), eliminated.right_side)
+    try:
+        q: Float64s = cho_solve(cho_factor(precision, lower=True), eliminated.right_side)
+    except np.linalg.LinAlgError:  # weights so far apart that rounding leaves it indefinite
+        q = _inverse(precision) @ eliminated.right_side
     return q
+
+
+def _inverse(matrix: Float64s) -> Float64s:
+    """Of a symmetric positive matrix; the pseudo-inverse where rounding makes it singular."""
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.pinv(matrix, hermitian=True)
+    return np.asarray(inverse, np.float64)
 
 
 def clock_offsets(system: WindowSystem, constants_: Posterior) -> tuple[Float64s, Float64s]:

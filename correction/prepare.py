@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from correction.links import JoinCounters, Reject
 from correction.model import FabricModel, Link
-from correction.records import LinkSamples
+from correction.records import NO_TSTAMP_NS, LinkSamples
 from correction.timebase import Anchors, Bools, Float64s, Int64s, has_stamp, unwrap
 
 LENGTH_CLASS_BYTES = (256, 1500)
@@ -23,6 +23,29 @@ reports take micro- to milliseconds."""
 WRAP_32_NS = 2**32
 WRAP_SLACK_NS = 50_000_000
 """How near to a multiple of 2^32 ns a jump must be to be called one."""
+STUCK_NS = 10_000_000
+"""A clock whose stamps stay the same for longer stands still."""
+STUCK_COUNT = 3
+"""So many equal stamps make it sure."""
+STRAY_COUNT = 3
+STRAY_SHARE = 0.02
+"""Up to so many of a clock's stamps in a window, or this share, may be damaged one by one; more
+that are off by over JUMP_NS are a clock that jumped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbed:
+    """Clocks whose stamps inside a window contradict each other; arrays [window, clock]."""
+
+    total: NDArray[np.int64]
+    """Stamps of the clock in the window."""
+    jumped: NDArray[np.int64]
+    """How many of them were off by more than JUMP_NS; 0 for stray ones."""
+    stuck: NDArray[np.int64]
+    """How many stood still; 0 for stray ones."""
+    read_local_ns: Int64s
+    """[window, clock, 2, 2]: first and last reading of the majority and of the stamps that
+    jumped; NO_TSTAMP_NS where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +63,7 @@ class Prepared:
     """(receiver's stamp - sender's stamp) - anchors - serialisation - declared latencies."""
     capture_collector_ns: Int64s
     anchors: Anchors
+    disturbed: Disturbed
 
     def __len__(self) -> int:
         return len(self.x_ns)
@@ -79,8 +103,14 @@ def prepare(
     capture = samples["capture_collector_ns"]
     clock = ends[link].T.ravel()
     local = np.concatenate([a_stamp, b_stamp])
-    local, bad = _unwrapped(
-        clock, local, np.tile(capture, 2), np.tile(window, 2), model=model, counters=counters
+    local, bad, disturbed = _unwrapped(
+        clock,
+        local,
+        np.tile(capture, 2),
+        np.tile(window, 2),
+        model=model,
+        window_count=len(windows),
+        counters=counters,
     )
     keep = ~(bad[: len(link)] | bad[len(link) :])
     a_stamp, b_stamp = local[: len(link)][keep], local[len(link) :][keep]
@@ -112,6 +142,7 @@ def prepare(
         x_ns=x,
         capture_collector_ns=capture,
         anchors=anchors,
+        disturbed=disturbed,
     )
 
 
@@ -133,8 +164,9 @@ def _unwrapped(
     window: NDArray[np.int64],
     *,
     model: FabricModel,
+    window_count: int,
     counters: JoinCounters,
-) -> tuple[Int64s, Bools]:
+) -> tuple[Int64s, Bools, Disturbed]:
     """Stamps unwrapped by capture time, and which do not belong to their time.
 
     Judged per clock and window against the median of capture - stamp, so that a clock that was
@@ -142,22 +174,80 @@ def _unwrapped(
     """
     result = local_ns.copy()
     bad = np.zeros(len(local_ns), np.bool_)
+    shape = (window_count, len(model.clocks))
+    disturbed = Disturbed(
+        total=np.zeros(shape, np.int64),
+        jumped=np.zeros(shape, np.int64),
+        stuck=np.zeros(shape, np.int64),
+        read_local_ns=np.full((*shape, 2, 2), NO_TSTAMP_NS),
+    )
     key = clock * (int(window.max(initial=0)) + 1) + window
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.diff(key[order]) != 0) + 1
     for rows in np.split(order, starts) if len(key) else []:
-        bits = model.clocks[int(clock[rows[0]])].stamp_bits
-        lag = local_ns[rows] - capture_collector_ns[rows]
+        where = (int(window[rows[0]]), int(clock[rows[0]]))
+        one = model.clocks[where[1]]
+        capture = capture_collector_ns[rows]
+        stuck = _stuck(local_ns[rows], capture, one.stamp_unit_ns)
+        bad[rows] = stuck
+        counters.reject(Reject.CLOCK_STUCK, np.count_nonzero(stuck))
+        disturbed.total[where] = len(rows)
+        if not _stray(stuck):
+            disturbed.stuck[where] = np.count_nonzero(stuck)
+        rows, capture = rows[~stuck], capture[~stuck]
+        if not len(rows):
+            continue
+        lag = local_ns[rows] - capture
         middle = np.partition(lag, len(lag) // 2)[len(lag) // 2]
-        near = capture_collector_ns[rows] + middle
-        if bits < 64:
-            result[rows] = unwrap(local_ns[rows], near, bits=bits)
+        near = capture + middle
+        if one.stamp_bits < 64:
+            result[rows] = unwrap(local_ns[rows], near, bits=one.stamp_bits)
         jump = result[rows] - near
         far = np.abs(jump) > JUMP_NS
         bad[rows] = far
-        if far.any():
-            rest = (jump[far] + WRAP_32_NS // 2) % WRAP_32_NS - WRAP_32_NS // 2
-            wraps = np.count_nonzero(np.abs(rest) < WRAP_SLACK_NS)
-            counters.reject(Reject.CLOCK_JUMP_2_32, wraps)
-            counters.reject(Reject.CLOCK_JUMP, np.count_nonzero(far) - wraps)
-    return result, bad
+        disturbed.read_local_ns[*where, 0] = _span(result[rows[~far]])
+        if not far.any():
+            continue
+        rest = (jump[far] + WRAP_32_NS // 2) % WRAP_32_NS - WRAP_32_NS // 2
+        wraps = np.count_nonzero(np.abs(rest) < WRAP_SLACK_NS)
+        counters.reject(Reject.CLOCK_JUMP_2_32, wraps)
+        counters.reject(Reject.CLOCK_JUMP, np.count_nonzero(far) - wraps)
+        if not _stray(far) or _one_sided(far, jump, capture):
+            disturbed.jumped[where] = np.count_nonzero(far)
+            together = np.abs(jump[far] - np.median(jump[far])) <= JUMP_NS
+            disturbed.read_local_ns[*where, 1] = _span(result[rows[far]][together])
+    return result, bad, disturbed
+
+
+def _stuck(local_ns: Int64s, capture_collector_ns: Int64s, unit_ns: int) -> Bools:
+    """Stamps of one clock that show the same value again and again while time goes on."""
+    _, which, count = np.unique(local_ns, return_inverse=True, return_counts=True)
+    if count.max(initial=0) < STUCK_COUNT:
+        return np.zeros(len(local_ns), np.bool_)
+    first = np.full(len(count), np.iinfo(np.int64).max)
+    last = np.full(len(count), np.iinfo(np.int64).min)
+    np.minimum.at(first, which, capture_collector_ns)
+    np.maximum.at(last, which, capture_collector_ns)
+    still: Bools = (count >= STUCK_COUNT) & (last - first > max(STUCK_NS, 4 * unit_ns))
+    result: Bools = still[which]
+    return result
+
+
+def _stray(wrong: Bools) -> bool:
+    """Few enough of a clock's stamps to be damaged one by one."""
+    return int(np.count_nonzero(wrong)) <= max(STRAY_COUNT, STRAY_SHARE * len(wrong))
+
+
+def _one_sided(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:
+    """A few stamps that all lie at one end of the window, off by the same: a late or early jump."""
+    if np.count_nonzero(far) < 2 or far.all() or np.ptp(jump_ns[far]) > JUMP_NS:
+        return False
+    off, kept = capture_collector_ns[far], capture_collector_ns[~far]
+    return bool(off.min() > kept.max() or off.max() < kept.min())
+
+
+def _span(readings_ns: Int64s) -> tuple[int, int]:
+    """First and last reading."""
+    if not len(readings_ns):
+        return NO_TSTAMP_NS, NO_TSTAMP_NS
+    return int(readings_ns.min()), int(readings_ns.max())

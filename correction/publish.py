@@ -10,6 +10,7 @@ from correction.hard import SLOPE_WANDER
 from correction.measure import Measured
 from correction.network import Posterior, clock_log_rates, clock_offsets
 from correction.records import NO_TSTAMP_NS
+from correction.round_trips import widened_ns
 from correction.solution import Finding, SolveOptions, WindowSolution
 from correction.table import Status
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
@@ -23,7 +24,11 @@ ROUNDING_SD_NS = 0.5
 
 NO_PATH = "no path of measured links to the reference"
 AMBIGUOUS_CUT = "at least half of a cut's links are bad"
-STEPPED = "stepped or changed rate inside the window"
+STEPPED = "stepped, changed rate or ran at an impossible one inside the window"
+JUMPED = "jumped inside the window"
+STUCK = "stood still inside the window"
+CONTRADICTED = "its stamps contradict causality"
+LONG_ROUND_TRIP = "a round trip exceeds the declared cable"
 
 
 @dataclass(slots=True)
@@ -61,10 +66,7 @@ def window_solution(
     clocks.mark(solved, Status.OK, "")
     clocks.mark(solved & ambiguous, Status.AMBIGUOUS, AMBIGUOUS_CUT)
     findings = _bound(measured, w, clocks, reached, options)
-    clocks.mark(measured.misfits.clock[w], Status.INCONSISTENT, STEPPED)
-    for clock in np.flatnonzero(measured.misfits.clock[w]).tolist():
-        name = model.clocks[clock].name
-        findings.append(Finding(kind="clock-step", window=w, subject=name, detail=STEPPED))
+    findings.extend(_withhold(measured, w, clocks))
     lost = (clocks.status == Status.FLOATING) | (clocks.status == Status.INCONSISTENT)
     clocks.hard_ns[lost] = clocks.conditional_ns[lost] = np.inf
 
@@ -91,6 +93,7 @@ def window_solution(
         bound_conditional_ns=clocks.conditional_ns,
         status=clocks.status,
         reason=tuple(clocks.reason),
+        read_local_ns=measured.prepared.disturbed.read_local_ns[w],
     )
     return solution, tuple(findings)
 
@@ -118,6 +121,9 @@ def _bound(
 ) -> list[Finding]:
     """Both bounds; the estimate is moved into its hard interval where it lies outside."""
     model = measured.model
+    rejected = measured.contradictions[w].rejected
+    if rejected is not None:
+        return [_reject_window(measured, w, clocks, reached, rejected)]
     intervals = hard_intervals(measured.constraints[w], model.reference)
     if isinstance(intervals, NegativeCycle):
         return [_reject_window(measured, w, clocks, reached, intervals)]
@@ -125,11 +131,49 @@ def _bound(
     low, high = intervals.low_ns, intervals.high_ns
     clocks.delta_ns = np.clip(clocks.delta_ns, low, high)
     hard = np.maximum(high - clocks.delta_ns, clocks.delta_ns - low) + ROUNDING_NS
-    conditional = np.minimum(options.sigmas * np.hypot(clocks.sd_ns, ROUNDING_SD_NS), hard)
+    widened = widened_ns(measured.long_round_trips, measured.equations, model, w)
+    for clock in np.flatnonzero((widened > 0.0) & (clocks.status == Status.OK)).tolist():
+        clocks.reason[clock] = LONG_ROUND_TRIP
+    conditional = options.sigmas * np.hypot(clocks.sd_ns, ROUNDING_SD_NS) + widened
+    conditional = np.minimum(conditional, hard)
     clocks.hard_ns = hard
     clocks.conditional_ns = np.where(clocks.status == Status.AMBIGUOUS, hard, conditional)
     clocks.hard_ns[model.reference] = clocks.conditional_ns[model.reference] = 0.0
     return []
+
+
+def _withhold(measured: Measured, w: int, clocks: _Clocks) -> list[Finding]:
+    """Mark the clocks that were left out of this window, each with its finding."""
+    model, misfits = measured.model, measured.misfits
+    disturbed = measured.prepared.disturbed
+    findings = []
+    for kind, which, reason in (
+        ("clock-step", misfits.stepped[w], STEPPED),
+        ("clock-jump", misfits.jumped[w], JUMPED),
+        ("clock-stuck", misfits.stuck[w], STUCK),
+    ):
+        clocks.mark(which, Status.INCONSISTENT, reason)
+        number = disturbed.jumped[w] if kind == "clock-jump" else disturbed.stuck[w]
+        for clock in np.flatnonzero(which).tolist():
+            of = f": {number[clock]} of {disturbed.total[w, clock]} stamps"
+            name, detail = model.clocks[clock].name, reason + of if number[clock] else reason
+            findings.append(Finding(kind=kind, window=w, subject=name, detail=detail))
+    clocks.mark(misfits.contradicted[w], Status.INCONSISTENT, CONTRADICTED)
+    withheld = ", ".join(model.clocks[c].name for c in np.flatnonzero(misfits.contradicted[w]))
+    for cycle in measured.contradictions[w].cycles:
+        if cycle is measured.contradictions[w].rejected:
+            continue
+        names = " -> ".join(model.clocks[c].name for c in cycle.clocks)
+        findings.append(
+            Finding(
+                kind="impossible-cycle",
+                window=w,
+                subject=names,
+                detail=f"stamps contradict causality by {cycle.excess_ns:.0f} ns; "
+                f"withheld: {withheld}",
+            )
+        )
+    return findings
 
 
 def _reject_window(
@@ -141,7 +185,7 @@ def _reject_window(
         kind="impossible-cycle",
         window=w,
         subject=names,
-        detail=f"stamps contradict causality by {cycle.excess_ns:.0f} ns",
+        detail=f"stamps contradict causality by {cycle.excess_ns:.0f} ns; window rejected",
     )
 
 

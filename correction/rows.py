@@ -22,6 +22,8 @@ from correction.timebase import NS_PER_S
 
 EDGE_NS = 20_000_000
 """Reports arrive late, so a window's own packets may lie just outside it on other clocks."""
+JUDGED = (Status.OK, Status.AMBIGUOUS)
+"""Statuses with a finite bound, which a jump would break."""
 
 
 def correction_rows(
@@ -29,28 +31,91 @@ def correction_rows(
 ) -> Corrections:
     """A row per clock and window, and holdover rows around it up to half-way to the next one."""
     parts = []
+    in_time = sorted(windows, key=lambda window: window.start_collector_ns)
     for clock in range(len(model.clocks)):
-        solved = [w for w in windows if w.anchor_local_ns[clock] != NO_TSTAMP_NS]
+        solved = [w for w in in_time if w.anchor_local_ns[clock] != NO_TSTAMP_NS]
         solved.sort(key=lambda w: int(w.anchor_local_ns[clock]))
+        spans = _disputed_spans(in_time, clock)
         for number, window in enumerate(solved):
             anchor = int(window.anchor_local_ns[clock])
-            half = (window.end_collector_ns - window.start_collector_ns) // 2 + EDGE_NS
-            before, after = half + options.holdover_ns, half + options.holdover_ns
+            half = _half_ns(window) + EDGE_NS
+            at = in_time.index(window)
+            before = _reach_ns(window, in_time[:at][::-1], clock, model, options)
+            after = _reach_ns(window, in_time[at + 1 :], clock, model, options)
             if number:
-                gap = anchor - int(solved[number - 1].anchor_local_ns[clock])
-                before = min(before, gap // 2)
-                if jump_ns(solved[number - 1], window, clock, model) is not None:
-                    before = min(before, half)
+                before = min(before, (anchor - int(solved[number - 1].anchor_local_ns[clock])) // 2)
             if number + 1 < len(solved):
                 gap = int(solved[number + 1].anchor_local_ns[clock]) - anchor
                 after = min(after, gap - gap // 2)
-                if jump_ns(window, solved[number + 1], clock, model) is not None:
-                    after = min(after, half)
-            cuts = sorted({-before, -min(half, before), min(half, after), after})
-            for start, end in pairwise(cuts):
+            if window.status[clock] in JUDGED:
+                before, after = _undisputed_ns(anchor, before, after, spans)
+            if after <= -before:
+                continue
+            inner = [c for c in (-half, half) if -before < c < after]
+            for start, end in pairwise([-before, *inner, after]):
                 parts.append(_row(window, clock, model, options, anchor + start, anchor + end))
     rows = np.concatenate(parts) if parts else np.zeros(0, CORRECTION_DTYPE)
     return with_worst_bounds(rows)
+
+
+def _half_ns(window: WindowSolution) -> int:
+    return (window.end_collector_ns - window.start_collector_ns) // 2
+
+
+def _reach_ns(
+    window: WindowSolution,
+    neighbours: Sequence[WindowSolution],
+    clock: int,
+    model: FabricModel,
+    options: SolveOptions,
+) -> int:
+    """How far a row may be used on one side; `neighbours` are the windows there, nearest first.
+
+    Not into a window in which the clock moved, nor across a jump: on which side of it a reading
+    lies cannot be told. Readings that a jump back made double belong to neither window.
+    """
+    half = _half_ns(window)
+    if neighbours and neighbours[0].status[clock] == Status.INCONSISTENT:
+        reach = half
+    else:
+        reach = half + EDGE_NS + options.holdover_ns
+    other = next((one for one in neighbours if one.status[clock] in JUDGED), None)
+    if other is None:
+        return reach
+    earlier, later = (
+        (window, other) if window.start_collector_ns < other.start_collector_ns else (other, window)
+    )
+    if jump_ns(earlier, later, clock, model) is None:
+        return reach
+    between = int(later.anchor_local_ns[clock]) - int(earlier.anchor_local_ns[clock])
+    doubled = half + _half_ns(other) - between
+    # a jump forward, or back by less than the pause between the windows: nothing is read twice
+    return min(reach, half + EDGE_NS) if doubled <= 0 else min(reach, half - doubled)
+
+
+def _disputed_spans(windows: Sequence[WindowSolution], clock: int) -> list[tuple[int, int]]:
+    """Readings of one clock in windows in which it moved: first and last, on each side."""
+    return [
+        (int(low), int(high))
+        for window in windows
+        if window.status[clock] == Status.INCONSISTENT
+        for low, high in window.read_local_ns[clock].tolist()
+        if low != NO_TSTAMP_NS
+    ]
+
+
+def _undisputed_ns(
+    anchor_local_ns: int, before_ns: int, after_ns: int, spans: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """A row's reach on both sides, cut where the clock also read the same in another window."""
+    for low, high in spans:
+        if low > anchor_local_ns + after_ns or high < anchor_local_ns - before_ns:
+            continue
+        if low + high > 2 * anchor_local_ns:
+            after_ns = min(after_ns, low - anchor_local_ns)
+        else:
+            before_ns = min(before_ns, anchor_local_ns - high - 1)
+    return before_ns, after_ns
 
 
 def jump_ns(
@@ -60,7 +125,7 @@ def jump_ns(
 
     No correction is used across a jump: on which side of it a stamp lies cannot be told.
     """
-    if before.status[clock] != Status.OK or after.status[clock] != Status.OK:
+    if before.status[clock] not in JUDGED or after.status[clock] not in JUDGED:
         return None
     gap_s = (int(after.anchor_local_ns[clock]) - int(before.anchor_local_ns[clock])) / NS_PER_S
     rate = 0.5 * (float(before.rate_ppb[clock]) + float(after.rate_ppb[clock]))

@@ -30,6 +30,9 @@ ADJUSTMENT_DTYPE = np.dtype(
 )
 """One row per adjustment of one PHC, in the order in which they were made."""
 
+STOPPED_PPB = -1e9
+"""A frequency adjustment at which a clock stands still."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServoLog:
@@ -44,7 +47,19 @@ class ServoLog:
 
     @classmethod
     def from_adjustments(cls, adjustments: NDArray[np.void]) -> "ServoLog":
-        """From rows in order; raises ValueError when the PHC goes back between two of them."""
+        """From rows in order.
+
+        ValueError for a PHC that goes back between two of them, and for a frequency that no clock
+        can have: not finite, or one that stops it or turns it back.
+        """
+        frequency_ppb = adjustments["frequency_ppb"]
+        wrong = ~(np.isfinite(frequency_ppb) & (frequency_ppb > STOPPED_PPB))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"adjustment {row}: a frequency of {frequency_ppb[row]} ppb; expected a finite "
+                f"number above {STOPPED_PPB:.0f}"
+            )
         start_local_ns = adjustments["phc_local_ns"] + adjustments["step_ns"]
         elapsed_ns = adjustments["phc_local_ns"][1:] - start_local_ns[:-1]
         if np.any(elapsed_ns < 0):

@@ -53,7 +53,10 @@ class WindowSolution:
     status: NDArray[np.uint8]
     """A `Status` each."""
     reason: tuple[str, ...]
-    """Why a clock is not OK; empty for the others."""
+    """Why a clock is not OK, or OK with a wide conditional bound; empty for the others."""
+    read_local_ns: Int64s
+    """[clock, 2, 2]: first and last reading in this window, and the same of the stamps that lie
+    across a jump; NO_TSTAMP_NS where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ class Finding:
     """Something an operator should look at."""
 
     kind: str
-    """length-class, clock-step, clock-jump, impossible-cycle, short-round-trip, loop-residual."""
+    """clock-step, clock-jump, clock-stuck, impossible-cycle, long-round-trip."""
     window: int
     """-1: all windows."""
     subject: str

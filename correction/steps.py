@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks that stepped or changed rate inside a window: no line fits any of their links.
+"""Clocks that cannot be trusted in a window: stepped, jumped, stuck, or at an impossible rate.
 
 One bad line is a link's matter (pause, a damaged stamp); when most lines of a clock do not fit,
 the clock moved, and its window is withheld (field reports 6 to 8 and 10 of clocks.md section 7).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from correction.change_points import ChangePoints
 from correction.envelope import Fit
 from correction.model import FabricModel
-from correction.timebase import Bools, Float64s
+from correction.prepare import Disturbed
+from correction.timebase import NS_PER_S, Bools, Float64s
 
 MISFIT_NS = 30.0
 MISFIT_WANDERS = 3.0
@@ -19,30 +21,61 @@ MISFIT_WANDERS = 3.0
 deviations of wander over the window, plus the scatter of the other lines."""
 TYPICAL_FACTOR = 8.0
 """Residuals this much wider than the median line's are not jitter."""
+RATE_SIGMAS = 6.0
+"""A relative rate beyond twice the declared limit by so many deviations of its own is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfits:
-    """What does not follow a straight line."""
+    """What does not follow a straight line; all links of the clocks below are left out."""
 
     link: Bools
     """[window, link]: left out; only links of the clocks below."""
-    clock: Bools
-    """[window, clock]: stepped inside the window."""
+    stepped: Bools
+    """[window, clock]: no line, or none of a possible rate, fits its links."""
+    jumped: Bools
+    """[window, clock]: stamps on both sides of a jump."""
+    stuck: Bools
+    """[window, clock]: stamps that stand still."""
+    contradicted: Bools
+    """[window, clock]: causality holds without it and not with it."""
+
+    @property
+    def clock(self) -> Bools:
+        """[window, clock]: for any of these reasons."""
+        return self.stepped | self.jumped | self.stuck | self.contradicted
+
+    def without(self, clocks: Bools, model: FabricModel) -> "Misfits":
+        """The same with clocks [window, clock] left out as contradicted."""
+        return replace(
+            self,
+            link=self.link | _links_of(clocks, model),
+            contradicted=self.contradicted | clocks,
+        )
 
 
-def find_misfits(fit: Fit, model: FabricModel, window_s: Float64s) -> Misfits:
+def find_misfits(
+    fit: Fit,
+    disturbed: Disturbed,
+    changes: ChangePoints,
+    model: FabricModel,
+    window_s: Float64s,
+) -> Misfits:
     """Blame clocks, most suspicious first; a link is left out only if an end is blamed."""
-    windows, links, clocks = len(window_s), len(model.links), len(model.clocks)
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
-    misfit = np.full((windows, links), np.nan)
-    misfit[fit.slopes.window, fit.slopes.link] = fit.slopes.misfit_ns
-    left_out = np.zeros((windows, links), np.bool_)
-    stepped = np.zeros((windows, clocks), np.bool_)
+    shape = (len(window_s), len(model.links))
+    misfit, slope, slope_sd = (np.full(shape, np.nan) for _ in range(3))
+    at = (fit.slopes.window, fit.slopes.link)
+    misfit[at], slope[at], slope_sd[at] = fit.slopes.misfit_ns, fit.slopes.slope, fit.slopes.sd
+    rate_max = 2.0 * model.rate_offset_max_ppb / NS_PER_S
+    with np.errstate(invalid="ignore"):
+        impossible = np.abs(slope) > 2.0 * rate_max + RATE_SIGMAS * slope_sd
+    jumped, stuck = disturbed.jumped > 0, disturbed.stuck > 0
+    left_out = _links_of(jumped | stuck, model)
+    stepped = np.zeros_like(jumped)
     jitter_ns = max((clock.stamp_jitter_ns for clock in model.clocks), default=0)
     quantum_ns = max((clock.stamp_unit_ns for clock in model.clocks), default=0)
-    for w in range(windows):
-        seen = np.isfinite(misfit[w])
+    for w in range(len(window_s)):
+        seen = np.isfinite(misfit[w]) & ~left_out[w]
         if not seen.any():
             continue
         limit = (
@@ -51,22 +84,48 @@ def find_misfits(fit: Fit, model: FabricModel, window_s: Float64s) -> Misfits:
             + max(TYPICAL_FACTOR * float(np.median(misfit[w, seen])), 4.0 * jitter_ns)
             + 2.0 * quantum_ns
         )
-        wrong = seen & (np.nan_to_num(misfit[w]) > limit)
-        total = _per_clock(ends[seen], clocks)
-        while wrong.any():
-            share = np.divide(
-                _per_clock(ends[wrong], clocks), total, out=np.zeros(clocks), where=total > 0
-            )
-            # a host has one link: prefer the switch that explains several
-            score = np.where(share > 0.5, share * total, 0.0)
-            worst = int(np.argmax(score))
-            if score[worst] <= 0.0:
-                break
-            stepped[w, worst] = True
-            at_worst = np.any(ends == worst, axis=1)
-            left_out[w] |= at_worst
-            wrong &= ~at_worst
-    return Misfits(link=left_out, clock=stepped)
+        wrong = seen & ((np.nan_to_num(misfit[w]) > limit) | impossible[w])
+        stepped[w] |= _blamed(wrong, seen, model)
+        left_out[w] |= _links_of(stepped[w : w + 1], model)[0]
+        # small steps: judged among the links that have enough samples to show one
+        tested = changes.tested[w] & ~left_out[w]
+        stepped[w] |= _blamed(changes.stepped[w] & tested, tested, model)
+        left_out[w] |= _links_of(stepped[w : w + 1], model)[0]
+    return Misfits(
+        link=left_out,
+        stepped=stepped,
+        jumped=jumped,
+        stuck=stuck,
+        contradicted=np.zeros_like(jumped),
+    )
+
+
+def _blamed(wrong: Bools, seen: Bools, model: FabricModel) -> Bools:
+    """The fewest clocks of which most seen links are wrong, those with most wrong links first."""
+    clocks = len(model.clocks)
+    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    blamed = np.zeros(clocks, np.bool_)
+    total = _per_clock(ends[seen], clocks)
+    wrong = wrong.copy()
+    while wrong.any():
+        share = np.divide(
+            _per_clock(ends[wrong], clocks), total, out=np.zeros(clocks), where=total > 0
+        )
+        # a host has one link: prefer the switch that explains several
+        score = np.where(share > 0.5, share * total, 0.0)
+        worst = int(np.argmax(score))
+        if score[worst] <= 0.0:
+            break
+        blamed[worst] = True
+        wrong &= ~np.any(ends == worst, axis=1)
+    return blamed
+
+
+def _links_of(clocks: Bools, model: FabricModel) -> Bools:
+    """[window, link]: one end is one of the clocks [window, clock]."""
+    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    result: Bools = clocks[:, ends[:, 0]] | clocks[:, ends[:, 1]]
+    return result
 
 
 def _per_clock(pairs: np.ndarray, clocks: int) -> Float64s:
