@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small steps of a clock inside a window: a line with one step against a line without, per link.
+
+A step of clock b shows in b - a: later samples of a -> b rise and those of b -> a fall by the same
+amount. Lateness (queues, pauses) only rises, so a step must show in both directions of the link.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correction.envelope import Fit
+from correction.grouped import group_quantile
+from correction.model import FabricModel
+from correction.prepare import Prepared
+from correction.timebase import NS_PER_S, Bools, Float64s
+
+FRACTIONS = np.linspace(0.04, 0.96, 24)
+"""Where in the window a step is looked for; nearer to its ends it moves almost nothing."""
+SAMPLES_MIN = 6
+"""Per direction; fewer cannot tell a step from noise."""
+SIDE_MIN = 2
+"""Samples of each direction before and after the step."""
+CLIP_SPREADS = 4.0
+"""Residuals count up to so many median absolute deviations."""
+STEP_SIGMAS = 6.0
+STEP_NS_MIN = 4.0
+STEP_WANDER = 0.137
+"""Sd of the best-fitting step to a random walk of the rate / (wander x window length^1.5)."""
+STEP_WANDERS = 4.5
+AGREEMENT = 0.5
+"""Each direction alone must show at least this share of the common step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePoints:
+    """Arrays [window, link]."""
+
+    tested: Bools
+    """Enough samples both ways."""
+    step_ns: Float64s
+    """Best-fitting step of b - a, positive when b is set ahead; 0 where not tested."""
+    stepped: Bools
+    """More than noise and declared wander make."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Direction:
+    """The best step at each tried instant for every directed link; arrays [instant, line]."""
+
+    step_ns: Float64s
+    """In x of that direction."""
+    weight: Float64s
+    """1/variance of the step, 0 where it cannot be tested."""
+    degrees: Float64s
+    """[line]: degrees of freedom of the variance."""
+
+
+def step_limit_ns(model: FabricModel, window_s: Float64s) -> Float64s:
+    """Per window the smallest step that is told from declared wander and the stamps' quantum."""
+    quantum_ns = max((clock.stamp_unit_ns for clock in model.clocks), default=0)
+    wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s * window_s**1.5
+    limit: Float64s = STEP_NS_MIN + STEP_WANDERS * STEP_WANDER * wander + quantum_ns
+    return limit
+
+
+def find_change_points(
+    prepared: Prepared, fit: Fit, model: FabricModel, window_s: Float64s
+) -> ChangePoints:
+    """Look for one step per link and window."""
+    windows, links = len(window_s), len(model.links)
+    shape = (windows, links)
+    if not len(prepared):
+        nothing = np.zeros(shape, np.bool_)
+        return ChangePoints(tested=nothing, step_ns=np.zeros(shape), stepped=nothing.copy())
+    pair = prepared.window * links + prepared.link
+    count = windows * links
+    line = pair * 2 + prepared.reverse
+    time_s = prepared.a_rest_ns / NS_PER_S
+    low = np.full(count, np.inf)
+    high = np.full(count, -np.inf)
+    np.minimum.at(low, pair, time_s)
+    np.maximum.at(high, pair, time_s)
+    at = (time_s - low[pair]) / np.maximum(high - low, 1e-9)[pair]
+    quantum_ns = max((clock.stamp_unit_ns for clock in model.clocks), default=1)
+    both = _directions(line, at, _clipped(fit), 2 * count, float(quantum_ns))
+    step = both.step_ns * np.tile([1.0, -1.0], count)  # of b - a
+    there, back = step[:, 0::2], step[:, 1::2]
+    w_there, w_back = both.weight[:, 0::2], both.weight[:, 1::2]
+    usable = (w_there > 0.0) & (w_back > 0.0)
+    weight = np.where(usable, w_there + w_back, 0.0)
+    safe = np.where(usable, weight, 1.0)
+    common = np.where(usable, (there * w_there + back * w_back) / safe, 0.0)
+    best = np.argmax(np.abs(common) * np.sqrt(weight), axis=0)
+    pick = (best, np.arange(count))
+    common, weight = common[pick], weight[pick]
+    degrees = np.minimum(both.degrees[0::2], both.degrees[1::2])
+    sigmas = STEP_SIGMAS * (1.0 + 6.0 / np.maximum(degrees, 1.0))
+    agreed = np.minimum(there[pick] * np.sign(common), back[pick] * np.sign(common))
+    stepped = (
+        (np.abs(common) * np.sqrt(weight) > sigmas)
+        & (np.abs(common) > np.repeat(step_limit_ns(model, window_s), links))
+        & (agreed > AGREEMENT * np.abs(common))
+    )
+    return ChangePoints(
+        tested=usable.any(axis=0).reshape(shape),
+        step_ns=common.reshape(shape),
+        stepped=stepped.reshape(shape),
+    )
+
+
+def _clipped(fit: Fit) -> Float64s:
+    """Residuals about each envelope's median, the far ones pulled in."""
+    count = len(fit.envelopes.edge_ns)
+    median = group_quantile(fit.group, fit.above_ns, 0.5, count)
+    centred = fit.above_ns - median[fit.group]
+    spread = group_quantile(fit.group, np.abs(centred), 0.5, count)
+    reach = CLIP_SPREADS * np.maximum(spread, 1.0)[fit.group]
+    result: Float64s = np.clip(centred, -reach, reach)
+    return result
+
+
+def _directions(
+    line: NDArray[np.int64], at: Float64s, r: Float64s, count: int, quantum_ns: float
+) -> _Direction:
+    """Least squares of offset, slope and step at each instant, for all directed links at once."""
+
+    def total(values: Float64s) -> Float64s:
+        return np.bincount(line, weights=values, minlength=count).astype(np.float64)
+
+    number = total(np.ones(len(at)))
+    safe = np.maximum(number, 1.0)
+    t = at - (total(at) / safe)[line]
+    r = r - (total(r) / safe)[line]
+    tt, tr = np.maximum(total(t * t), 1e-9), total(t * r)
+    r = r - (tr / tt)[line] * t
+    energy = total(r * r)
+    degrees = number - 3.0
+    shape = (len(FRACTIONS), count)
+    step, weight = np.zeros(shape), np.zeros(shape)
+    for row, fraction in enumerate(FRACTIONS):
+        after = (at >= fraction).astype(np.float64)
+        later = total(after)
+        mixed = total(after * t)
+        strength = later - later**2 / safe - mixed**2 / tt
+        able = (
+            (number >= SAMPLES_MIN)
+            & (np.minimum(later, number - later) >= SIDE_MIN)
+            & (strength > 1e-3)
+        )
+        strength = np.where(able, strength, 1.0)
+        size = total(after * r) / strength
+        rest = np.maximum(energy - size**2 * strength, 0.0) / np.maximum(degrees, 1.0)
+        variance = np.maximum(rest, quantum_ns**2 / 12.0) / strength
+        step[row] = np.where(able, size, 0.0)
+        weight[row] = np.where(able, 1.0 / variance, 0.0)
+    return _Direction(step_ns=step, weight=weight, degrees=degrees)
