@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the store and starts the service; what a user can put right is one line, exit 2."""
+
+from pathlib import Path
+
+from tempotrace.errors import InputError
+from tracing_core.service.app import create_app
+from tracing_core.service.run import ServiceHandle, serve_in_thread
+from tracing_core.store import Store, StoreOpenError
+
+
+def open_store(path: Path) -> Store:
+    """The store at `path`; an error if another process has it."""
+    try:
+        return Store.open(path)
+    except StoreOpenError as error:
+        raise InputError(str(error)) from None
+
+
+def start_service(store: Store, host: str, port: int) -> ServiceHandle:
+    """The running service; an error if the address is taken. Port 0 picks a free one."""
+    try:
+        return serve_in_thread(create_app(store), host, port)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen on {host}:{port}: {error.strerror}; --port picks another"
+        ) from None
