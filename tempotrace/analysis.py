@@ -120,6 +120,7 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
                 status=_CLOCK_STATUS[status],
                 reason=solution.windows[window].reason[clock],
                 ptp_offset_ns=_nearest(*reported[clock], int(row["anchor_local_ns"])),
+                window_index=window,
             )
         )
     return rows

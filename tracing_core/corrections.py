@@ -6,6 +6,7 @@ highest version not above `version` that covers it decides. A stamp that no row 
 unknown - it is never extrapolated.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,16 @@ class CorrectedArray:
         return ~self.unknown & ~self.flagged
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestWindow:
+    """One clock's rows of its newest estimation window, in order of time."""
+
+    rows: tuple[Correction, ...]
+    centre: Correction
+    """The row at the window's centre: the one with the smallest conditional bound. Bounds grow away
+    from it, and the window's last row is the tail of its holdover."""
+
+
 class CorrectionTable:
     """All correction rows up to one version, indexed by clock."""
 
@@ -83,14 +94,31 @@ class CorrectionTable:
 
     def effective_rows(self) -> Sequence[Correction]:
         """Rows that still decide somewhere: not wholly replaced by one later version's row."""
-        kept: list[Correction] = []
-        for layers in self._layers.values():
-            newer: list[Correction] = []
-            for layer in layers:  # newest version first
-                rows = [row for row in layer.rows if not any(_covers(n, row) for n in newer)]
-                newer.extend(rows)
-            kept.extend(newer)
-        return kept
+        return [row for clock in self._layers for _, row in self._effective(clock)]
+
+    def newest_windows(self) -> dict[str, NewestWindow]:
+        """By clock what summaries speak of: the newest window in force, and its centre."""
+        found: dict[str, NewestWindow] = {}
+        for clock in self._layers:
+            effective = self._effective(clock)
+            version, newest = max(effective, key=lambda item: item[1].valid_from_local_ns)
+            rows = sorted(
+                (
+                    row
+                    for row_version, row in effective
+                    if (row_version, row.window_index) == (version, newest.window_index)
+                ),
+                key=lambda row: row.valid_from_local_ns,
+            )
+            found[clock] = NewestWindow(rows=tuple(rows), centre=_centre(rows))
+        return found
+
+    def _effective(self, clock: str) -> list[tuple[int, Correction]]:
+        newer: list[tuple[int, Correction]] = []
+        for layer in self._layers[clock]:  # newest version first
+            rows = [row for row in layer.rows if not any(_covers(n, row) for _, n in newer)]
+            newer.extend((layer.version, row) for row in rows)
+        return newer
 
     def row_indices(self, clock: str, raw_local_ns: Int64Array) -> Int64Array:
         """Index of the deciding row per stamp of one clock, UNCOVERED where there is none."""
@@ -176,6 +204,7 @@ class _Layer:
                     f"corrections of {rows[after].clock} overlap within version {version}"
                 )
         self.rows = tuple(rows[i] for i in ordered)
+        self.version = version
         self._index = np.array(ordered, np.int64)
         self._from = np.array([rows[i].valid_from_local_ns for i in ordered], np.int64)
         self._to = np.array([rows[i].valid_to_local_ns for i in ordered], np.int64)
@@ -185,6 +214,21 @@ class _Layer:
         clipped = np.maximum(position, 0)
         inside = (position >= 0) & (raw_local_ns < self._to[clipped])
         return np.where(inside, self._index[clipped], UNCOVERED)
+
+
+def _centre(rows: Sequence[Correction]) -> Correction:
+    """The row with the smallest bounds; of equal ones (a reference, no bound at all) the middle."""
+
+    def size(row: Correction) -> tuple[float, float]:
+        conditional, hard = row.bound_conditional_ns, row.bound_hard_ns
+        return (
+            math.inf if conditional is None else float(conditional),
+            math.inf if hard is None else float(hard),
+        )
+
+    least = min(size(row) for row in rows)
+    smallest = [row for row in rows if size(row) == least]
+    return smallest[(len(smallest) - 1) // 2]
 
 
 def _covers(outer: Correction, inner: Correction) -> bool:

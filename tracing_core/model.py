@@ -134,7 +134,10 @@ class Correction:
     reason: str = ""
     """Why the clock has this status, in words."""
     ptp_offset_ns: int | None = None
-    """What the PTP client itself reports as its offset, for display beside ours."""
+    """What the PTP client itself computed from the exchange nearest the anchor: one noisy value."""
+    window_index: int = 0
+    """Number of the estimation window that the row belongs to, rising with time. A window has
+    several rows: around its centre, away from it, and holdover before and after it."""
 
     def __post_init__(self) -> None:
         if self.valid_to_local_ns <= self.valid_from_local_ns:

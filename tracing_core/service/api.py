@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """API v1: what is stored, with corrections applied as of a version."""
 
-from typing import Annotated
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 
 from tracing_core.service import examples, schemas, views
 from tracing_core.service.ingest import Ingest
@@ -11,12 +15,43 @@ from tracing_core.service.problems import not_found
 from tracing_core.store import LATEST, Store, TraceQuery
 from tracing_core.store.spans import TRACES_LIMIT_MAX
 
+
+def _hex_digits(digits: int) -> Callable[[str], str]:
+    """Checks an id in a path and makes it lower case; the error is a sentence."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch("[0-9a-fA-F]*", value):
+            found = "something else"
+        elif len(value) != digits:
+            found = str(len(value))
+        else:
+            return value.lower()
+        raise PydanticCustomError(
+            "hex_id",
+            "expected {digits} hex digits; found {found}",
+            {"digits": digits, "found": found},
+        )
+
+    return check
+
+
+def _hex_path(digits: int) -> Any:  # noqa: ANN401 - FastAPI's own type of a parameter
+    return Path(
+        description=f"{digits} hex digits",
+        json_schema_extra={"pattern": f"^[0-9a-fA-F]{{{digits}}}$"},
+    )
+
+
 AsOf = Annotated[
     int | None,
     Query(ge=0, lt=2**63, description="Correction version to answer with; default the newest."),
 ]
-TraceId = Annotated[str, Path(pattern="^[0-9a-fA-F]{32}$", description="32 hex digits")]
-SpanId = Annotated[str, Path(pattern="^[0-9a-fA-F]{16}$", description="16 hex digits")]
+EveryRow = Annotated[
+    bool,
+    Query(alias="all", description="All corrections in force instead of the newest window's."),
+]
+TraceId = Annotated[str, _hex_path(32), AfterValidator(_hex_digits(32))]
+SpanId = Annotated[str, _hex_path(16), AfterValidator(_hex_digits(16))]
 Tenant = Annotated[str, Query(max_length=200, description="Only this tenant.")]
 Text = Annotated[str, Query(max_length=200)]
 
@@ -45,11 +80,16 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
         )
 
     @router.get("/clocks", tags=["fabric"], responses=examples.shown(examples.CLOCKS))
-    def clocks(as_of: AsOf = None) -> schemas.ClockList:
-        """Every clock with its corrections: offset, rate, both bounds, status and reason."""
+    def clocks(every_row: EveryRow = False, as_of: AsOf = None) -> schemas.ClockList:
+        """Every clock at the centre of its newest window, with that window's corrections.
+
+        `all=true` lists every correction in force, from which stored spans are corrected.
+        """
         table = store.corrections.table(as_version(as_of))
         return schemas.ClockList(
-            correction_version=table.version, clocks=views.clocks(store.fabric.nodes(), table)
+            correction_version=table.version,
+            prior=views.prior(table),
+            clocks=views.clocks(store.fabric.nodes(), table, every_row=every_row),
         )
 
     @router.get("/links", tags=["fabric"], responses=examples.shown(examples.LINKS))

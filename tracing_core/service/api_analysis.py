@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """API v1: transfers, attribution, inversions and the summary."""
 
-from collections import Counter
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -108,7 +107,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
             spans=store.spans.count(),
             packets=store.telemetry.count(),
             hops=store.telemetry.hop_count(),
-            clocks=_clock_summary(views.clocks(store.fabric.nodes(), table)),
+            clocks=views.clock_summary(store.fabric.nodes(), table),
             links=schemas.LinkSummary(
                 fabric=len(fabric_links),
                 asymmetric_found=sum(
@@ -157,28 +156,6 @@ def attribution_answer(value: Attribution) -> schemas.AttributionAnswer:
         ],
         clock_status=value.clock_status,
     )
-
-
-def _clock_summary(clocks: list[schemas.ClockItem]) -> schemas.ClockSummary:
-    newest = [clock.corrections[-1] for clock in clocks if clock.corrections]
-    statuses = Counter(row.status for row in newest)
-    statuses.update({"unknown": len(clocks) - len(newest)} if len(newest) < len(clocks) else {})
-
-    in_force = [row for clock in clocks if clock.kind != "switch" for row in clock.corrections]
-
-    def median(values: list[int | None]) -> float | None:
-        return _finite(np.median([np.inf if v is None else v for v in values] or [np.nan]))
-
-    return schemas.ClockSummary(
-        total=len(clocks),
-        by_status=dict(sorted(statuses.items())),
-        bound_conditional_ns_median=median([row.bound_conditional_ns for row in in_force]),
-        bound_hard_ns_median=median([row.bound_hard_ns for row in in_force]),
-    )
-
-
-def _finite(value: np.floating[Any]) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _examples(pairs: CausalPairs, judged: JudgedPairs, limit: int) -> list[schemas.PairItem]:

@@ -13,6 +13,7 @@ from tracing_core.analysis import Analysis
 from tracing_core.service import problems, schemas
 from tracing_core.service.api import core_router
 from tracing_core.service.api_analysis import analysis_router
+from tracing_core.service.head import HeadAsGet
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.page import page_router
 from tracing_core.store import Store
@@ -41,6 +42,7 @@ def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES
     app.include_router(page_router())
     problems.install(app)
     _install_etags(app, store)
+    app.add_middleware(HeadAsGet)  # outermost: a HEAD has the ETag of its GET
     return app
 
 

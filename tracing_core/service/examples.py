@@ -26,7 +26,7 @@ _SPAN = schemas.SpanAnswer(
     span_id=SEND_ID,
     parent_span_id="",
     name="rdma.send",
-    kind="client",
+    kind="producer",
     host="h3",
     service="trainer",
     clock_domain="h3",
@@ -64,10 +64,10 @@ _CORRECTION = schemas.CorrectionRow(
     bound_hard_ns=310,
     bound_conditional_ns=21,
     method="ptp_residence",
-    prior="fewer than half of every cut's links are bad",
     status="synchronised",
     reason="",
     ptp_offset_ns=-3,
+    window_index=5,
 )
 _TRANSFER = schemas.TransferItem(
     tenant="alpha",
@@ -128,7 +128,17 @@ HEALTH = schemas.Health(
 )
 CLOCKS = schemas.ClockList(
     correction_version=_VERSION,
-    clocks=[schemas.ClockItem(clock="h3", kind="nic", node_id=0, corrections=[_CORRECTION])],
+    prior="fewer than half of every cut's links are bad",
+    clocks=[
+        schemas.ClockItem(
+            clock="h3",
+            kind="nic",
+            node_id=0,
+            centre=_CORRECTION,
+            corrections=[_CORRECTION],
+            corrections_in_force=139,
+        )
+    ],
 )
 LINKS = schemas.LinkList(correction_version=_VERSION, links=[_LINK])
 FABRIC = schemas.Fabric(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the API as application/problem+json (RFC 9457)."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from fastapi import FastAPI, HTTPException, Request
@@ -29,6 +30,12 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
     )
 
 
+def _parameter(place: Sequence[object]) -> str:
+    """The parameter's name, without saying whether it stood in the path or the query."""
+    names = place[1:] if len(place) > 1 else place
+    return ".".join(str(name) for name in names)
+
+
 def install(app: FastAPI) -> None:
     """Makes every error of `app` a problem."""
 
@@ -39,7 +46,7 @@ def install(app: FastAPI) -> None:
     async def on_invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         details = "; ".join(
-            f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"
+            f"{_parameter(item['loc'])}: {item['msg']}"
             for item in error.errors()[:VALIDATION_ERRORS_MAX]
         )
         return problem(HTTPStatus.UNPROCESSABLE_ENTITY, details)

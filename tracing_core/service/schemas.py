@@ -101,8 +101,8 @@ class TraceItem(ApiModel):
     tenant: str
     trace_id: str
     root_name: str
-    start_local_ns: NsText
-    end_local_ns: NsText
+    start_local_ns: NsText = Field(description="The earliest start, as stamped.")
+    end_local_ns: NsText = Field(description="The latest end, as stamped.")
     span_count: int
     hosts: list[str]
     job: str
@@ -116,7 +116,11 @@ class TraceList(Versioned):
 
 
 class CorrectionRow(ApiModel):
-    """One clock's correction over one interval of its own time."""
+    """One clock's correction over one interval of its own time.
+
+    Both bounds hold in the whole interval: they are the largest in it. They are smallest at the
+    centre of an estimation window and grow away from it.
+    """
 
     valid_from_local_ns: NsText
     valid_to_local_ns: NsText
@@ -125,25 +129,40 @@ class CorrectionRow(ApiModel):
     rate_ppb: float
     bound_hard_ns: int | None
     bound_conditional_ns: int | None
-    method: str
-    prior: str
-    status: str
+    method: str = Field(description="reference for the reference clock itself")
+    status: str = Field(description="synchronised, flagged, unknown or disrupted")
     reason: str
-    ptp_offset_ns: int | None
+    ptp_offset_ns: int | None = Field(
+        description="What the PTP client computed from the exchange nearest the anchor: one noisy"
+        " value. Queueing scatters it; only its mean is steered towards zero."
+    )
+    window_index: int = Field(
+        description="Number of the estimation window within a correction version. Its rows lie"
+        " around its centre, away from it, and in the holdover before and after it."
+    )
 
 
 class ClockItem(ApiModel):
-    """A clock and its corrections, oldest first."""
+    """A clock, its summary row and its corrections, oldest first."""
 
     clock: str
-    kind: str
+    kind: str = Field(description="nic or switch; empty for a clock outside of the fabric")
     node_id: int
-    corrections: list[CorrectionRow]
+    centre: CorrectionRow | None = Field(
+        description="The clock at the centre of the newest window: of that window's rows the one"
+        " with the smallest conditional bound. /v1/summary and the page speak of this row; bounds"
+        " grow away from it. null without a correction."
+    )
+    corrections: list[CorrectionRow] = Field(
+        description="Rows of the newest window; with all=true every row in force."
+    )
+    corrections_in_force: int = Field(description="Number of all rows in force, listed or not.")
 
 
 class ClockList(Versioned):
     """All clocks."""
 
+    prior: str = Field(description="The assumption under which the conditional bounds hold.")
     clocks: list[ClockItem]
 
 
@@ -179,8 +198,9 @@ class NodeItem(ApiModel):
     kind: str
     node_id: int
     ip: str
-    status: str
-    """Of its newest correction; "unknown" without one."""
+    status: str = Field(
+        description="Of its clock at the centre of the newest window; unknown without a correction."
+    )
 
 
 class Fabric(Versioned):
@@ -225,7 +245,10 @@ class TransferItem(ApiModel):
     usual_ns: float | None
     excess_ns: float | None
     spread_ns: float | None
-    slow: bool
+    slow: bool = Field(
+        description="The excess is beyond six usual scatters and beyond 20 % of the usual latency,"
+        " whatever the cause: a transfer held up by another one's burst is slow too."
+    )
 
 
 class TransferList(Versioned):
@@ -295,13 +318,19 @@ class LinkSummary(ApiModel):
 
 
 class ClockSummary(ApiModel):
-    """Clocks by the status of their newest correction; median bounds over all corrections of NICs
-    (an infinite median is null)."""
+    """Every clock counts with one row, its `centre` of /v1/clocks."""
 
     total: int
-    by_status: dict[str, int]
-    bound_conditional_ns_median: float | None
-    bound_hard_ns_median: float | None
+    by_status: dict[str, int] = Field(
+        description="Clocks by status at the centre of their newest window."
+    )
+    bound_conditional_ns_median: float | None = Field(
+        description="Median over the NIC clocks other than the reference, each at the centre of its"
+        " newest window; bounds grow away from it. null when infinite or without such a clock."
+    )
+    bound_hard_ns_median: float | None = Field(
+        description="Of the same clocks and rows as bound_conditional_ns_median."
+    )
 
 
 class InversionSummary(ApiModel):
@@ -323,4 +352,4 @@ class Summary(Versioned):
     links: LinkSummary
     inversions: InversionSummary
     transfers: int
-    transfers_slow: int
+    transfers_slow: int = Field(description="See `slow` of a transfer.")

@@ -4,9 +4,12 @@
 import base64
 import ipaddress
 import math
-from collections.abc import Iterable, Mapping
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from correction.table import Method
 from tracing_core.corrections import CorrectionTable
 from tracing_core.model import (
     Attributes,
@@ -21,6 +24,9 @@ from tracing_core.model import (
 )
 from tracing_core.service import schemas
 from tracing_core.store import TraceSummary
+
+METHOD_REFERENCE = Method.REFERENCE.value
+"""Method of the reference clock's own rows, which are exact by definition."""
 
 
 def instant(value: CorrectedInstant) -> schemas.Instant:
@@ -86,34 +92,68 @@ def trace_item(value: TraceSummary) -> schemas.TraceItem:
     )
 
 
-def clocks(nodes: Iterable[FabricNode], table: CorrectionTable) -> list[schemas.ClockItem]:
-    """Every clock with the corrections in force, fabric order first, then by name."""
-    rows: dict[str, list[Correction]] = {}
+def clocks(
+    nodes: Iterable[FabricNode], table: CorrectionTable, *, every_row: bool = False
+) -> list[schemas.ClockItem]:
+    """Every clock, fabric order first, then by name: its newest window, or every row in force."""
+    in_force: dict[str, list[Correction]] = {}
     for row in table.effective_rows():
-        rows.setdefault(row.clock, []).append(row)
+        in_force.setdefault(row.clock, []).append(row)
+    newest = table.newest_windows()
     known = {node.name: node for node in nodes}
-    names = list(known) + sorted(set(rows) - set(known))
-    return [
-        schemas.ClockItem(
+    names = list(known) + sorted(set(newest) - set(known))
+
+    def item(name: str) -> schemas.ClockItem:
+        window = newest.get(name)
+        rows: Sequence[Correction] = window.rows if window else ()
+        if every_row:
+            rows = sorted(in_force.get(name, ()), key=lambda row: row.valid_from_local_ns)
+        return schemas.ClockItem(
             clock=name,
             kind=known[name].kind if name in known else "",
             node_id=known[name].node_id if name in known else 0,
-            corrections=[
-                _correction(row)
-                for row in sorted(rows.get(name, ()), key=lambda r: r.valid_from_local_ns)
-            ],
+            centre=_correction(window.centre) if window else None,
+            corrections=[_correction(row) for row in rows],
+            corrections_in_force=len(in_force.get(name, ())),
         )
-        for name in names
+
+    return [item(name) for name in names]
+
+
+def prior(table: CorrectionTable) -> str:
+    """The prior of the newest windows; if clocks were estimated under several, all of them."""
+    windows = table.newest_windows().values()
+    return "; or: ".join(dict.fromkeys(w.centre.prior for w in windows if w.centre.prior))
+
+
+def clock_summary(nodes: Iterable[FabricNode], table: CorrectionTable) -> schemas.ClockSummary:
+    """Clocks by status; medians over the NIC clocks, the reference's own left out."""
+    items = clocks(nodes, table)
+    statuses = Counter(
+        item.centre.status if item.centre else ClockStatus.UNKNOWN.value for item in items
+    )
+    centres = [
+        item.centre
+        for item in items
+        if item.centre and item.kind != "switch" and item.centre.method != METHOD_REFERENCE
     ]
+    return schemas.ClockSummary(
+        total=len(items),
+        by_status=dict(sorted(statuses.items())),
+        bound_conditional_ns_median=_median(row.bound_conditional_ns for row in centres),
+        bound_hard_ns_median=_median(row.bound_hard_ns for row in centres),
+    )
+
+
+def _median(values_ns: Iterable[int | None]) -> float | None:
+    """None, an infinite bound, counts as the largest; an infinite median is None."""
+    values = [math.inf if value is None else float(value) for value in values_ns]
+    return _finite(statistics.median(values)) if values else None
 
 
 def nodes(values: Iterable[FabricNode], table: CorrectionTable) -> list[schemas.NodeItem]:
-    """Nodes with the status of their newest correction."""
-    newest: dict[str, Correction] = {}
-    for row in table.effective_rows():
-        best = newest.get(row.clock)
-        if best is None or row.valid_from_local_ns > best.valid_from_local_ns:
-            newest[row.clock] = row
+    """Nodes with the status of their clock at the centre of its newest window."""
+    newest = {clock: window.centre for clock, window in table.newest_windows().items()}
     return [
         schemas.NodeItem(
             name=node.name,
@@ -164,10 +204,10 @@ def _correction(row: Correction) -> schemas.CorrectionRow:
         bound_hard_ns=row.bound_hard_ns,
         bound_conditional_ns=row.bound_conditional_ns,
         method=row.method,
-        prior=row.prior,
         status=row.status.value,
         reason=row.reason,
         ptp_offset_ns=row.ptp_offset_ns,
+        window_index=row.window_index,
     )
 
 

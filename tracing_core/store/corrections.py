@@ -26,6 +26,7 @@ _COLUMNS = (
     "status",
     "reason",
     "ptp_offset_ns",
+    "window_index",
 )
 
 _PUBLISHED = "correction_version IN (SELECT correction_version FROM correction_versions)"

@@ -158,6 +158,10 @@ CREATE TABLE IF NOT EXISTS hops (
 ) ENGINE = MergeTree ORDER BY (packet_id, hop_index)
 """
 
+CORRECTIONS_WINDOW = """
+ALTER TABLE corrections ADD COLUMN IF NOT EXISTS window_index Int32 DEFAULT 0
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         version=1,
@@ -173,4 +177,5 @@ MIGRATIONS: tuple[Migration, ...] = (
             HOPS,
         ),
     ),
+    Migration(version=2, name="window of a correction", statements=(CORRECTIONS_WINDOW,)),
 )
