@@ -14,10 +14,11 @@ from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
 from controller.telemetry.datagram import unwrap_udp
 from controller.telemetry.dialect import STANDARD
 from controller.telemetry.layout import REPORT_GROUP, UDP
-from controller.telemetry.loss import Arrival, LossCounters, SequenceTracker
+from controller.telemetry.loss import LossCounters, SequenceTracker
 from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.report import Report, decode_group, decode_reports
+from controller.telemetry.seen import SeenReports
 from controller.telemetry.topology import TelemetryFabric, telemetry_fabric
 from correction.records import Hops, Packets
 
@@ -37,12 +38,14 @@ class CollectorCounters:
     decoded: int
     """Datagrams whose reports were all taken."""
     duplicates: int
-    """Datagrams that had arrived before, by sequence number and content."""
+    """Datagrams whose content had arrived before."""
     lost: int
     """Gaps in the sequence numbers, over all senders."""
     reordered: int
     restarts: int
     """Senders that began their sequence anew."""
+    unconfirmed: int
+    """Reports whose sequence number fits no run of their sender; their content is used."""
     rejected: Mapping[DecodeReason, int]
     invalid_tstamps: Mapping[str, int]
     """Stamps that are zero, all-ones or impossible, by field; such a stamp becomes none."""
@@ -77,6 +80,7 @@ class Collector:
         self._marking = IntMarking(self._fabric.original_dscp, self._fabric.int_udp_port)
         self._joiner = PathJoiner(self._fabric, window_ns=join_window_ns)
         self._trackers: dict[SenderKey, SequenceTracker] = {}
+        self._seen = SeenReports()
         self._received = self._decoded = self._duplicates = 0
         self._rejected: Counter[DecodeReason] = Counter()
 
@@ -122,6 +126,7 @@ class Collector:
             lost=total.lost,
             reordered=total.reordered,
             restarts=total.restart,
+            unconfirmed=total.unconfirmed,
             rejected=dict(self._rejected),
             invalid_tstamps=dict(self._joiner.invalid_tstamps),
             complete=self._joiner.complete_count,
@@ -137,15 +142,16 @@ class Collector:
         group = decode_group(data, offset, dialect)
         if node is None:
             raise DecodeError(DecodeReason.UNKNOWN_NODE, offset + 4)
+        repeated = self._seen.repeats(bytes(data[offset:]))
         if not dialect.sequence_constant:
             sender = (group.node_id, group.hw_id)
             tracker = self._trackers.get(sender)
             if tracker is None:
                 tracker = self._trackers[sender] = SequenceTracker()
-            fingerprint = hash(bytes(data[offset:]))
-            if tracker.observe(group.sequence_number, fingerprint) is Arrival.DUPLICATE:
-                self._duplicates += 1
-                return
+            tracker.observe(group.sequence_number, repeated=repeated)
+        if repeated:
+            self._duplicates += 1
+            return
         reports = decode_reports(data, offset + REPORT_GROUP.byte_count, self._marking, dialect)
         for report in reports:
             self._check(report, offset)

@@ -31,7 +31,7 @@ class Dialect:
     hw_id_shift: int = 0
     """hw_id's true width is smaller by this; the sequence number's spare high bits are 0."""
     sequence_constant: bool = False
-    """The sender never advances the sequence number: neither loss nor duplicates show."""
+    """The sender never advances the sequence number: loss does not show."""
     shim_length_counts_shim: bool = False
     """The shim's length includes its own word, as in INT v1.x."""
 

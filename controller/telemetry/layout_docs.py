@@ -35,8 +35,9 @@ IPv4 | UDP | ptp_t ...                                                     (a PT
   ports 0x0200, TX utilisation 0x0100, buffer 0x0080, reserved 0x0040 to 0x0002, checksum
   complement 0x0001. In a report, 0x8000 and the reserved bits are clear and 0x0001 is the drop
   information.
-- A value of all ones is not available. A stamp of 0 counts as not available too. Both become none
-  and are counted; neither reaches an estimator.
+- A value of all ones is not available. A stamp of 0 and one that is all ones of the width that the
+  device's model declares count as not available too. All become none and are counted; none
+  reaches an estimator.
 - Stamps are on the node's own clock, in the unit and width that `fabric.yaml` declares for its
   model.
 - On each link the frame is as long as the packet was when it entered the fabric, plus, behind the

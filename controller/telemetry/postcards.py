@@ -9,11 +9,12 @@ counted. Paths are per packet, never assumed per flow.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controller.telemetry.metadata import BIT_EGRESS_TSTAMP, BIT_INGRESS_TSTAMP, HopMetadata
+from controller.telemetry.metadata import HopMetadata
+from controller.telemetry.missing_tstamps import MissingTstamps
 from controller.telemetry.packet import IntStack, PacketKey, ReportedPacket
 from controller.telemetry.path_records import UNKNOWN_PORT, HopRow, PathRecords, hop_row
 from controller.telemetry.report import Report
@@ -52,20 +53,17 @@ class PathJoiner:
     def __init__(self, fabric: TelemetryFabric, *, window_ns: int = JOIN_WINDOW_NS) -> None:
         self._neighbours: Mapping[PortKey, PortKey] = fabric.neighbours
         self._window_ns = window_ns
+        self._missing = MissingTstamps(fabric)
         self._pending: OrderedDict[PacketKey, _Pending] = OrderedDict()
         self._records = PathRecords(fabric)
         self.complete_count = 0
         self.incomplete_count = 0
-        self._unavailable_tstamps: Counter[str] = Counter()
 
     def add(self, node_id: int, report: Report, now_ns: int) -> None:
         """Take one report; every node in it must be one of the fabric's."""
         self.expire(now_ns)
+        report = self._missing.removed(node_id, report)
         packet = report.packet
-        if report.metadata is not None and report.metadata.unavailable_bits:
-            self._count_unavailable((report.metadata,))
-        if packet.stack is not None:
-            self._count_unavailable(packet.stack.hops)
         pending = self._pending.get(packet.key)
         if pending is None:
             pending = self._pending[packet.key] = _Pending(now_ns, now_ns)
@@ -96,18 +94,11 @@ class PathJoiner:
     @property
     def invalid_tstamps(self) -> Counter[str]:
         """Stamps that were asked for but are zero, all-ones or impossible, by field."""
-        return self._unavailable_tstamps + self._records.impossible_tstamps
+        return self._missing.counts + self._records.impossible_tstamps
 
     def take(self) -> tuple[Packets, Hops]:
         """The packets finished since the last call, with their hops; stamps in local ns."""
         return self._records.take()
-
-    def _count_unavailable(self, hops: Iterable[HopMetadata]) -> None:
-        for hop in hops:
-            if hop.unavailable_bits:
-                for bit, name in _TSTAMP_BITS:
-                    if hop.unavailable_bits & bit:
-                        self._unavailable_tstamps[name] += 1
 
     # ------------------------------------------------------------ joining
 
@@ -236,7 +227,6 @@ class PathJoiner:
         return arrival == HOST_END
 
 
-_TSTAMP_BITS = ((BIT_INGRESS_TSTAMP, "ingress_tstamp"), (BIT_EGRESS_TSTAMP, "egress_tstamp"))
 _NO_METADATA = HopMetadata()
 
 

@@ -76,6 +76,7 @@ def collection_summary(collection: Collection) -> dict[str, Any]:
         "lost": counters.lost,
         "reordered": counters.reordered,
         "restarts": counters.restarts,
+        "unconfirmed": counters.unconfirmed,
         "rejected": {reason.value: n for reason, n in sorted(counters.rejected.items())},
         "invalid_tstamps": dict(sorted(counters.invalid_tstamps.items())),
         "packets_complete": counters.complete,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector: report frames in, paths out, everything else counted under its reason."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -231,9 +232,11 @@ def test_reports_of_one_key_a_window_apart_are_two_packets():
 
 
 @pytest.mark.parametrize("field", ["ingress_tstamp", "egress_tstamp"])
-@pytest.mark.parametrize("raw", [None, 0], ids=["all ones", "zero"])
+@pytest.mark.parametrize(
+    "raw", [None, 0, 2**48 - 1], ids=["all ones", "zero", "all ones of 48 bits"]
+)
 def test_an_unavailable_stamp_becomes_none_and_is_counted(field, raw):
-    """Zero and all-ones alike; the rest of the hop is kept."""
+    """Zero and all-ones, of the field or the device, alike; the rest of the hop is kept."""
     bad = TRANSIT_HOP._replace(**{field: raw})
     sender = ReportSender()
     collection = _collect(
@@ -244,6 +247,21 @@ def test_an_unavailable_stamp_becomes_none_and_is_counted(field, raw):
     assert collection.counters.invalid_tstamps == {field: 1}
     assert collection.hops["queue_depth"][1] == 5
     assert collection.packets["complete"].tolist() == [True]
+
+
+@pytest.mark.parametrize("width_bits", [32, 48, 63, 64])
+def test_all_ones_of_the_declared_width_is_no_stamp_of_a_postcard(width_bits):
+    """In a report's own metadata too; one less is a stamp, where it fits an int64."""
+    ones = 2**width_bits - 1
+    local = hop(None, 11, 12, ones, ones - 1)
+    frame = ReportSender().frame(LEAF1, 1, sink_postcard(metadata=local))
+    collection = _collect(frame, fabric=three_switch_fabric(stamp_width_bits=width_bits))
+    assert collection.hops["ingress_tstamp_local_ns"].tolist() == [NO_TSTAMP_NS]
+    fits = width_bits < 62
+    expected = ones - 1 if fits else NO_TSTAMP_NS
+    assert collection.hops["egress_tstamp_local_ns"].tolist() == [expected]
+    counts = {"ingress_tstamp": 1} | ({} if fits else {"egress_tstamp": 1})
+    assert collection.counters.invalid_tstamps == counts
 
 
 def test_an_impossible_stamp_becomes_none_and_is_counted():
@@ -296,6 +314,71 @@ def test_duplicates_are_dropped_and_counted():
     assert (counters.received, counters.decoded, counters.duplicates) == (4, 2, 2)
 
 
+def _recording(packet_count=40):
+    """Frames of one sender per node, in the order in which they would be captured."""
+    sender = ReportSender()
+    frames = []
+    for k in range(packet_count):
+        stamp = 3_000_000 + 10_000 * k
+        sink = SINK_HOP._replace(ingress_tstamp=stamp, egress_tstamp=stamp + 900)
+        frames += [
+            sender.frame(LEAF2, 0, stack_report(psn=k, metadata=sink)),
+            sender.frame(LEAF2, 1, sink_postcard(psn=k, metadata=sink)),
+            *sender.ptp_path(sequence_id=k),
+        ]
+    return frames
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_capture_fed_again_changes_nothing(seed):
+    """Once more, in another order, with copies in between: all that comes again is a duplicate."""
+    frames = _recording()
+    rng = random.Random(seed)
+    again = frames * 2
+    if seed:
+        rng.shuffle(again)
+    once = _collect(*frames)
+    fed = _collect(*frames, *again)
+    assert fed.packets.tolist() == once.packets.tolist()
+    assert fed.hops.tolist() == once.hops.tolist()
+    counters = fed.counters
+    assert (counters.decoded, counters.duplicates) == (len(frames), 2 * len(frames))
+    assert (counters.lost, counters.restarts, counters.unconfirmed) == (0, 0, 0)
+    assert counters.senders[LEAF2, 1].duplicate == 2 * once.counters.senders[LEAF2, 1].received
+
+
+def test_overlapping_captures_are_one():
+    """The second half first, then the whole."""
+    frames = _recording()
+    counters = _collect(*frames[len(frames) // 2 :], *frames).counters
+    assert (counters.decoded, counters.duplicates) == (len(frames), len(frames) // 2)
+    assert (counters.lost, counters.restarts) == (0, 0)
+
+
+def test_a_device_that_restarts_loses_no_report():
+    """Its numbers begin anew, its stamps do not: every packet of both runs is taken."""
+    frames = _recording(packet_count=20)
+    second = ReportSender()
+    for k in range(20, 40):
+        sink = SINK_HOP._replace(ingress_tstamp=4_000_000 + k, egress_tstamp=4_000_900 + k)
+        frames.append(second.frame(LEAF2, 0, stack_report(psn=k, metadata=sink)))
+        frames.append(second.frame(LEAF2, 1, sink_postcard(psn=k, metadata=sink)))
+    counters = _collect(*frames).counters
+    assert (counters.decoded, counters.complete) == (len(frames), 60)
+    assert (counters.lost, counters.restarts, counters.unconfirmed) == (0, 2, 0)
+
+
+def test_one_damaged_sequence_number_is_no_burst_of_loss():
+    """Nothing is missing; the report is used, its number is not."""
+    frames = _recording(packet_count=200)
+    damaged = bytearray(frames[500])
+    damaged[42 + 1] ^= 0x10  # bit 20 of the number
+    frames[500] = bytes(damaged)
+    counters = _collect(*frames).counters
+    assert (counters.decoded, counters.complete) == (len(frames), 400)
+    assert (counters.lost, counters.restarts, counters.unconfirmed) == (1, 0, 1)
+
+
 def test_losses_are_counted_per_sender():
     """Three reports of the ingress side vanish, none of the egress side."""
     sender = ReportSender()
@@ -308,7 +391,7 @@ def test_losses_are_counted_per_sender():
 
 
 def test_a_device_without_sequence_numbers_loses_and_repeats_nothing():
-    """A constant sequence is a property of the dialect, not 100 % duplication."""
+    """A constant sequence is a property of the dialect, not 100 % duplication; copies still are."""
     dialect = Dialect(name="x", doc="", sequence_constant=True)
     nodes = {k: replace(node, dialect=dialect) for k, node in _FABRIC.nodes.items()}
     frames = [ReportSender().ptp_path(sequence_id=k) for k in range(3)]
@@ -317,6 +400,10 @@ def test_a_device_without_sequence_numbers_loses_and_repeats_nothing():
     )
     assert collection.counters.complete == 3
     assert (collection.counters.lost, collection.counters.duplicates) == (0, 0)
+    twice = _collect(
+        *(f for path in frames * 2 for f in path), fabric=replace(_FABRIC, nodes=nodes)
+    )
+    assert (twice.counters.complete, twice.counters.duplicates) == (3, 9)
 
 
 _WRONG = ReportSender()
