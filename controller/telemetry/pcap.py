@@ -3,7 +3,9 @@
 
 Written files are little-endian with the nanosecond magic and depend on nothing but the frames.
 Read files may have either byte order and microsecond or nanosecond times. A malformed file gives
-one `PcapError` that names file, offset and what was expected there.
+one `PcapError` that names file, offset and what was expected there. A capture that ends inside its
+last record, as one does whose writer was killed, gives what there is of that frame: it cannot be a
+whole report, so that the collector counts it as truncated.
 """
 
 import struct
@@ -68,9 +70,11 @@ def decode_pcap(stream: BinaryIO, name: str = "<stream>") -> Iterator[CapturedFr
     byte_order, ns_per_fraction = _read_file_header(stream, name)
     unpack_record = struct.Struct(byte_order + "IIII").unpack
     offset = _FILE_HEADER_BYTES
+    capture_collector_ns = 0
     while header := stream.read(_RECORD_HEADER_BYTES):
         if len(header) < _RECORD_HEADER_BYTES:
-            raise PcapError(name, offset, f"a {_RECORD_HEADER_BYTES}-byte record header")
+            yield capture_collector_ns, b""
+            return
         seconds, fraction, captured_bytes, _frame_bytes = unpack_record(header)
         if captured_bytes > _SNAPLEN_MAX:
             raise PcapError(
@@ -81,11 +85,11 @@ def decode_pcap(stream: BinaryIO, name: str = "<stream>") -> Iterator[CapturedFr
         if fraction * ns_per_fraction >= _NS_PER_S:
             raise PcapError(name, offset + 4, "a fraction below one second")
         frame = stream.read(captured_bytes)
-        offset += _RECORD_HEADER_BYTES
+        offset += _RECORD_HEADER_BYTES + captured_bytes
+        capture_collector_ns = seconds * _NS_PER_S + fraction * ns_per_fraction
+        yield capture_collector_ns, frame
         if len(frame) < captured_bytes:
-            raise PcapError(name, offset, f"{captured_bytes} frame bytes, got {len(frame)}")
-        offset += captured_bytes
-        yield seconds * _NS_PER_S + fraction * ns_per_fraction, frame
+            return
 
 
 def _read_file_header(stream: BinaryIO, name: str) -> tuple[str, int]:

@@ -11,7 +11,7 @@ import typer
 
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from tempotrace.commands.lab import scenario_named
-from tempotrace.commands.options import DEFAULT_PORT, Json, Seed
+from tempotrace.commands.options import DEFAULT_PORT, DEFAULT_SEED, Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import one_line_errors
 from tempotrace.interrupt import EXIT_INTERRUPTED, Interrupts
@@ -25,7 +25,7 @@ def demo(
     scenario: Annotated[
         str, typer.Option("--scenario", help="A name from `lab list`.")
     ] = DEFAULT_SCENARIO,
-    seed: Seed = 7,
+    seed: Seed = DEFAULT_SEED,
     headless: Annotated[
         bool, typer.Option("--headless", help="Write the files and exit; no serving.")
     ] = False,

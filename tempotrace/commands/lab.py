@@ -16,7 +16,7 @@ from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.fabric import Fabric
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
-from tempotrace.commands.options import FabricFile, Json, Seed
+from tempotrace.commands.options import DEFAULT_SEED, FabricFile, Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
@@ -43,7 +43,7 @@ def list_scenarios(
 def run(
     scenario: Annotated[str, typer.Argument(help="A name from `lab list`.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the files.")],
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     backend: Annotated[
         str, typer.Option("--backend", help="virtual: seeded discrete-event simulation.")
     ] = "virtual",

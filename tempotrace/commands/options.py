@@ -14,4 +14,5 @@ Url = Annotated[str, typer.Option("--url", help="Base URL of a running service."
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]
 
 DEFAULT_PORT = 8080
+DEFAULT_SEED = 7
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
