@@ -3,17 +3,19 @@
 
 One JSON object a line (docs/schemas/exchanges.schema.json). `record` is `header` (first line, with
 the version), `exchange` (t1..t4 and the identities that join it to telemetry) or `servo` (one
-adjustment of a PHC). Stamps are integer nanoseconds, as strings, since they exceed 2^53.
+adjustment of a PHC). Stamps are integer nanoseconds, as strings, since they exceed 2^53. Whatever
+a file holds instead, it is refused with one line that names file, line and key.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from controller.addresses import format_ip, parse_ip
 from correction.records import EXCHANGE_DTYPE, Exchanges
@@ -21,6 +23,12 @@ from correction.servo import ADJUSTMENT_DTYPE, ServoLog
 
 PTP_LOG_VERSION = 1
 """`version` in the header line."""
+LINE_BYTES_MAX = 1 << 16
+"""Longest line of a file; an exchange takes 600 bytes."""
+FREQUENCY_PPB_MAX = 1_000_000
+"""Largest frequency adjustment of a PHC: ten times what servos allow."""
+SERVO_NS_LIMIT = 1 << 62
+"""PHC readings of a servo are less than this from 0, so that their differences fit an int64."""
 
 
 class PtpLogError(Exception):
@@ -84,71 +92,148 @@ def write_ptp_log(path: Path, lines: Iterable[str]) -> None:
             file.write(line + "\n")
 
 
-def read_ptp_log(path: Path, client_index: Mapping[str, int]) -> PtpLog:
-    """Read a log; `client_index` gives each client's clock in the fabric model."""
+def read_ptp_log(
+    path: Path, client_index: Mapping[str, int], *, time_transmitter: str | None = None
+) -> PtpLog:
+    """Read a log; `client_index` gives each host's clock in the fabric model, `time_transmitter`
+    is the one that nobody steers."""
     exchanges: list[tuple[int, ...]] = []
-    servos: dict[str, list[tuple[int, int, float]]] = {}
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            _read_line(_Line(str(path), number, line), client_index, exchanges, servos)
+    servos: dict[str, list[_Adjustment]] = {}
+    number = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(_lines(str(path), file.readline), start=1):
+            kind = line.text("record")
+            if number == 1:
+                _check_header(line, kind)
+            elif kind == "exchange":
+                exchanges.append(_exchange(line, client_index))
+            elif kind == "servo":
+                host = _steered_host(line, client_index, time_transmitter)
+                rows = servos.setdefault(host, [])
+                rows.append(_adjustment(line, rows[-1] if rows else None))
+            else:
+                raise line.error("record", f"expected exchange or servo, found {_shown(kind)}")
+    if number == 0:
+        raise PtpLogError(str(path), 1, "record", "the file is empty; expected a header line")
     return PtpLog(
         exchanges=np.array(exchanges, dtype=EXCHANGE_DTYPE),
-        servos={host: _servo_log(str(path), host, rows) for host, rows in servos.items()},
+        servos={
+            host: ServoLog.from_adjustments(np.array(rows, dtype=ADJUSTMENT_DTYPE))
+            for host, rows in servos.items()
+        },
     )
+
+
+class _Adjustment(NamedTuple):
+    """A row of `ADJUSTMENT_DTYPE`."""
+
+    phc_local_ns: int
+    step_ns: int
+    frequency_ppb: float
+
+
+class _Unusable(NamedTuple):
+    """A number of the file that no key can hold, as it stands there."""
+
+    text: str
+
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_INTEGER_CHARACTERS_MAX = 20
+"""-2^63 and 2^64 - 1 take as many."""
+_IDENTITY = re.compile(r"[0-9a-fA-F]{16}")
+
+
+def _parse_integer(text: str) -> int | _Unusable:
+    return int(text) if len(text) <= _INTEGER_CHARACTERS_MAX else _Unusable(text)
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it: on one line, and not too long."""
+    text = value.text if isinstance(value, _Unusable) else ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class _Line:
     """One line of the file, with errors that name it."""
 
-    def __init__(self, path: str, number: int, text: str) -> None:
+    def __init__(self, path: str, number: int, data: bytes) -> None:
         self._path = path
         self.number = number
+        if len(data) > LINE_BYTES_MAX:
+            raise self.error("-", f"longer than {LINE_BYTES_MAX} bytes; {_EXPECTED}")
         try:
-            record: Any = json.loads(text)
+            record: Any = json.loads(
+                data.decode("utf-8"),
+                parse_int=_parse_integer,
+                parse_constant=_Unusable,
+                object_pairs_hook=self._mapping,
+            )
+        except UnicodeDecodeError:
+            raise self.error("-", f"not UTF-8 text; {_EXPECTED}") from None
         except json.JSONDecodeError as error:
-            raise self.error("-", f"expected one JSON object a line: {error.msg}") from None
+            raise self.error("-", f"{_EXPECTED}: {error.msg}") from None
+        except RecursionError:
+            raise self.error("-", f"nested too deeply; {_EXPECTED}") from None
         if not isinstance(record, dict):
-            raise self.error("-", "expected one JSON object a line")
+            raise self.error("-", _EXPECTED)
         self.record: dict[str, Any] = record
+
+    def _mapping(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) < len(pairs):
+            keys = [key for key, _value in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise self.error(_shown(twice), "stands twice in one object; expected it once")
+        return record
 
     def error(self, key: str, message: str) -> PtpLogError:
         return PtpLogError(self._path, self.number, key, message)
 
     def integer(self, key: str) -> int:
         value = self._value(key)
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            raise self.error(key, f"expected an integer or a decimal string, found {value!r}")
-        try:
-            number = int(value)
-        except ValueError:
-            raise self.error(key, f"expected an integer, found {value!r}") from None
-        if not -(2**63) <= number < 2**64:
-            raise self.error(key, f"{number} does not fit into 64 bits")
+        number: int | _Unusable | None = None
+        if isinstance(value, int) and not isinstance(value, bool):
+            number = value
+        elif isinstance(value, str) and _INTEGER.fullmatch(value):
+            number = _parse_integer(value)
+        elif isinstance(value, _Unusable) and _INTEGER.fullmatch(value.text):
+            number = value
+        if number is None:
+            raise self.error(
+                key,
+                f"expected an integer, or its decimal digits in a string, found {_shown(value)}",
+            )
+        if isinstance(number, _Unusable) or not -(2**63) <= number < 2**64:
+            raise self.error(key, f"{_shown(value)} does not fit into 64 bits")
         return number
 
     def text(self, key: str) -> str:
         value = self._value(key)
         if not isinstance(value, str):
-            raise self.error(key, f"expected a string, found {value!r}")
+            raise self.error(key, f"expected a string, found {_shown(value)}")
         return value
 
     def number_of(self, key: str) -> float:
         value = self._value(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, f"expected a number, found {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float | _Unusable):
+            raise self.error(key, f"expected a number, found {_shown(value)}")
+        if isinstance(value, _Unusable) or not math.isfinite(value):
+            raise self.error(key, f"expected a finite number, found {_shown(value)}")
         return float(value)
 
     def address(self, key: str) -> int:
+        text = self.text(key)
         try:
-            return parse_ip(self.text(key))
+            return parse_ip(text)
         except ValueError:
-            raise self.error(key, f"expected an IPv4 address, found {self.text(key)!r}") from None
+            raise self.error(key, f"expected an IPv4 address, found {_shown(text)}") from None
 
-    def hexadecimal(self, key: str) -> int:
-        try:
-            return int(self.text(key), 16)
-        except ValueError:
-            raise self.error(key, f"expected 16 hex digits, found {self.text(key)!r}") from None
+    def identity(self, key: str) -> int:
+        text = self.text(key)
+        if not _IDENTITY.fullmatch(text):
+            raise self.error(key, f"expected 16 hex digits, found {_shown(text)}")
+        return int(text, 16)
 
     def _value(self, key: str) -> object:
         if key not in self.record:
@@ -156,37 +241,34 @@ class _Line:
         return self.record[key]
 
 
-def _read_line(
-    line: _Line,
-    client_index: Mapping[str, int],
-    exchanges: list[tuple[int, ...]],
-    servos: dict[str, list[tuple[int, int, float]]],
-) -> None:
-    kind = line.text("record")
-    if line.number == 1:
-        if kind != "header" or line.integer("version") != PTP_LOG_VERSION:
-            raise line.error("version", f"expected a header line with version {PTP_LOG_VERSION}")
-        return
-    if kind == "exchange":
-        exchanges.append(_exchange(line, client_index))
-    elif kind == "servo":
-        servos.setdefault(line.text("host"), []).append(
-            (line.integer("phc_local_ns"), line.integer("step_ns"), line.number_of("frequency_ppb"))
-        )
-    else:
-        raise line.error("record", f"expected exchange or servo, found {kind!r}")
+_EXPECTED = "expected one JSON object a line"
+
+
+def _lines(path: str, readline: Callable[[int], bytes]) -> Iterator[_Line]:
+    number = 0
+    while data := readline(LINE_BYTES_MAX + 1):
+        number += 1
+        yield _Line(path, number, data)
+
+
+def _check_header(line: _Line, kind: str) -> None:
+    if kind != "header":
+        raise line.error("record", f"expected a header line first, found {_shown(kind)}")
+    version = line.integer("version")
+    if version != PTP_LOG_VERSION:
+        raise line.error("version", f"expected {PTP_LOG_VERSION}, found {version}")
 
 
 def _exchange(line: _Line, client_index: Mapping[str, int]) -> tuple[int, ...]:
     client = line.text("client")
     if client not in client_index:
-        raise line.error("client", f"no host called {client!r} in the fabric")
+        raise line.error("client", f"no host called {_shown(client)} in the fabric")
     values: list[int] = [client_index[client]]
     for name in (EXCHANGE_DTYPE.names or ())[1:]:
         if name in _ADDRESSES:
             value = line.address(name)
         elif name in _HEX:
-            value = line.hexadecimal(name)
+            value = line.identity(name)
         else:
             value = line.integer(name)
         limits = np.iinfo(EXCHANGE_DTYPE[name])
@@ -196,9 +278,40 @@ def _exchange(line: _Line, client_index: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _servo_log(path: str, host: str, rows: list[tuple[int, int, float]]) -> ServoLog:
-    adjustments: NDArray[np.void] = np.array(rows, dtype=ADJUSTMENT_DTYPE)
-    try:
-        return ServoLog.from_adjustments(adjustments)
-    except ValueError as error:
-        raise PtpLogError(path, 0, f"servo of {host}", str(error)) from None
+def _steered_host(
+    line: _Line, client_index: Mapping[str, int], time_transmitter: str | None
+) -> str:
+    host = line.text("host")
+    if host not in client_index:
+        raise line.error("host", f"no host called {_shown(host)} in the fabric")
+    if host == time_transmitter:
+        raise line.error("host", f"{host} is the time transmitter; expected a host that follows it")
+    return host
+
+
+def _adjustment(line: _Line, before: _Adjustment | None) -> _Adjustment:
+    """The adjustment of a line, which must be able to follow the one before it of its PHC."""
+    row = _Adjustment(
+        line.integer("phc_local_ns"), line.integer("step_ns"), line.number_of("frequency_ppb")
+    )
+    for key, value in (
+        ("phc_local_ns", row.phc_local_ns),
+        ("step_ns", row.step_ns),
+        ("step_ns", row.phc_local_ns + row.step_ns),
+    ):
+        if abs(value) >= SERVO_NS_LIMIT:
+            raise line.error(key, f"a PHC that reads {value} ns; expected less than 2^62 from 0")
+    if abs(row.frequency_ppb) > FREQUENCY_PPB_MAX:
+        raise line.error(
+            "frequency_ppb",
+            f"expected {-FREQUENCY_PPB_MAX}..{FREQUENCY_PPB_MAX}, found {row.frequency_ppb!r}",
+        )
+    if before is not None:
+        reached_ns = before.phc_local_ns + before.step_ns
+        if row.phc_local_ns < reached_ns:
+            raise line.error(
+                "phc_local_ns",
+                f"{row.phc_local_ns} is earlier than the adjustment before it, which left the PHC "
+                f"at {reached_ns}; expected the order in which they were made",
+            )
+    return row

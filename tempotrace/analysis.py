@@ -66,7 +66,7 @@ def analyse(fabric: Fabric, reports: Path, exchanges: Path) -> Analysis:
     clients = {
         clock.name: index for index, clock in enumerate(model.clocks) if clock.kind is ClockKind.NIC
     }
-    ptp_log = read_ptp_log(exchanges, clients)
+    ptp_log = read_ptp_log(exchanges, clients, time_transmitter=fabric.ptp.grandmaster)
     servos = _servos_by_clock(ptp_log, model)
     windows = telemetry_windows(collection.packets)
     samples, counters = link_samples(
