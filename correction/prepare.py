@@ -47,6 +47,17 @@ class Disturbed:
     """[window, clock, 2, 2]: first and last reading of the majority and of the stamps that
     jumped; NO_TSTAMP_NS where there are none."""
 
+    @classmethod
+    def none(cls, windows: int, clocks: int) -> "Disturbed":
+        """No stamps, nothing disturbed."""
+        shape = (windows, clocks)
+        return cls(
+            total=np.zeros(shape, np.int64),
+            jumped=np.zeros(shape, np.int64),
+            stuck=np.zeros(shape, np.int64),
+            read_local_ns=np.full((*shape, 2, 2), NO_TSTAMP_NS),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
@@ -174,13 +185,7 @@ def _unwrapped(
     """
     result = local_ns.copy()
     bad = np.zeros(len(local_ns), np.bool_)
-    shape = (window_count, len(model.clocks))
-    disturbed = Disturbed(
-        total=np.zeros(shape, np.int64),
-        jumped=np.zeros(shape, np.int64),
-        stuck=np.zeros(shape, np.int64),
-        read_local_ns=np.full((*shape, 2, 2), NO_TSTAMP_NS),
-    )
+    disturbed = Disturbed.none(window_count, len(model.clocks))
     key = clock * (int(window.max(initial=0)) + 1) + window
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.diff(key[order]) != 0) + 1

@@ -2,6 +2,7 @@
 """Correction rows from window solutions: validity intervals, and holdover between windows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -33,22 +34,22 @@ def correction_rows(
     parts = []
     in_time = sorted(windows, key=lambda window: window.start_collector_ns)
     for clock in range(len(model.clocks)):
-        solved = [w for w in in_time if w.anchor_local_ns[clock] != NO_TSTAMP_NS]
-        solved.sort(key=lambda w: int(w.anchor_local_ns[clock]))
-        spans = _disputed_spans(in_time, clock)
-        for number, window in enumerate(solved):
-            anchor = int(window.anchor_local_ns[clock])
+        solved = [at for at, w in enumerate(in_time) if w.anchor_local_ns[clock] != NO_TSTAMP_NS]
+        solved.sort(key=lambda at: int(in_time[at].anchor_local_ns[clock]))
+        anchors = [int(in_time[at].anchor_local_ns[clock]) for at in solved]
+        spans = _disputed_spans(in_time, clock, model, options.holdover_ns)
+        for number, at in enumerate(solved):
+            window, anchor = in_time[at], anchors[number]
             half = _half_ns(window) + EDGE_NS
-            at = in_time.index(window)
             before = _reach_ns(window, in_time[:at][::-1], clock, model, options)
             after = _reach_ns(window, in_time[at + 1 :], clock, model, options)
             if number:
-                before = min(before, (anchor - int(solved[number - 1].anchor_local_ns[clock])) // 2)
+                before = min(before, (anchor - anchors[number - 1]) // 2)
             if number + 1 < len(solved):
-                gap = int(solved[number + 1].anchor_local_ns[clock]) - anchor
+                gap = anchors[number + 1] - anchor
                 after = min(after, gap - gap // 2)
             if window.status[clock] in JUDGED:
-                before, after = _undisputed_ns(anchor, before, after, spans)
+                before, after = _undisputed_ns(anchor, before, after, at, spans)
             if after <= -before:
                 continue
             inner = [c for c in (-half, half) if -before < c < after]
@@ -72,49 +73,74 @@ def _reach_ns(
     """How far a row may be used on one side; `neighbours` are the windows there, nearest first.
 
     Not into a window in which the clock moved, nor across a jump: on which side of it a reading
-    lies cannot be told. Readings that a jump back made double belong to neither window.
+    lies cannot be told.
     """
     half = _half_ns(window)
     if neighbours and neighbours[0].status[clock] == Status.INCONSISTENT:
-        reach = half
-    else:
-        reach = half + EDGE_NS + options.holdover_ns
+        return half
     other = next((one for one in neighbours if one.status[clock] in JUDGED), None)
-    if other is None:
-        return reach
-    earlier, later = (
-        (window, other) if window.start_collector_ns < other.start_collector_ns else (other, window)
-    )
-    if jump_ns(earlier, later, clock, model) is None:
-        return reach
-    between = int(later.anchor_local_ns[clock]) - int(earlier.anchor_local_ns[clock])
-    doubled = half + _half_ns(other) - between
-    # a jump forward, or back by less than the pause between the windows: nothing is read twice
-    return min(reach, half + EDGE_NS) if doubled <= 0 else min(reach, half - doubled)
+    if other is not None:
+        early, late = sorted((window, other), key=lambda one: one.start_collector_ns)
+        if jump_ns(early, late, clock, model) is not None:
+            return half + EDGE_NS
+    return half + EDGE_NS + options.holdover_ns
 
 
-def _disputed_spans(windows: Sequence[WindowSolution], clock: int) -> list[tuple[int, int]]:
-    """Readings of one clock in windows in which it moved: first and last, on each side."""
-    return [
-        (int(low), int(high))
-        for window in windows
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """Readings of a clock that rows of the windows first..last (in order of time) must not use."""
+
+    low_local_ns: int
+    high_local_ns: int
+    first: int
+    last: int
+
+
+def _disputed_spans(
+    in_time: Sequence[WindowSolution], clock: int, model: FabricModel, holdover_ns: int
+) -> list[_Span]:
+    """Readings that the clock showed, or may have shown, at another time too.
+
+    In a window in which it moved all its readings are in dispute, those of its rows elsewhere too.
+    A clock that was set back between two windows repeats what it had read before.
+    """
+    last = len(in_time) - 1
+    spans = [
+        _Span(low_local_ns=int(low), high_local_ns=int(high), first=0, last=last)
+        for window in in_time
         if window.status[clock] == Status.INCONSISTENT
         for low, high in window.read_local_ns[clock].tolist()
         if low != NO_TSTAMP_NS
     ]
+    judged = [at for at, window in enumerate(in_time) if window.status[clock] in JUDGED]
+    start = {at: int(in_time[at].anchor_local_ns[clock]) - _half_ns(in_time[at]) for at in judged}
+    end = {at: start[at] + 2 * _half_ns(in_time[at]) for at in judged}
+    for i, j in pairwise(judged):
+        jump = jump_ns(in_time[i], in_time[j], clock, model)
+        if jump is None or jump >= 0:
+            continue
+        # it may have been set back as early as the end of i and as late as the start of j
+        latest = max(end[at] for at in judged if at >= j) + holdover_ns
+        earliest = min(start[at] for at in judged if at <= i) - holdover_ns
+        spans.append(_Span(low_local_ns=end[i] + jump, high_local_ns=latest, first=0, last=i))
+        spans.append(
+            _Span(low_local_ns=earliest, high_local_ns=start[j] - jump, first=j, last=last)
+        )
+    return spans
 
 
 def _undisputed_ns(
-    anchor_local_ns: int, before_ns: int, after_ns: int, spans: Sequence[tuple[int, int]]
+    anchor_local_ns: int, before_ns: int, after_ns: int, at: int, spans: Sequence[_Span]
 ) -> tuple[int, int]:
-    """A row's reach on both sides, cut where the clock also read the same in another window."""
-    for low, high in spans:
-        if low > anchor_local_ns + after_ns or high < anchor_local_ns - before_ns:
+    """What spans leave of a row's reach on both sides of its anchor."""
+    for span in spans:
+        low, high = span.low_local_ns - anchor_local_ns, span.high_local_ns - anchor_local_ns
+        if not span.first <= at <= span.last or low > after_ns or high < -before_ns:
             continue
-        if low + high > 2 * anchor_local_ns:
-            after_ns = min(after_ns, low - anchor_local_ns)
+        if low + high > 0:
+            after_ns = min(after_ns, low)
         else:
-            before_ns = min(before_ns, anchor_local_ns - high - 1)
+            before_ns = min(before_ns, -high - 1)
     return before_ns, after_ns
 
 

@@ -84,12 +84,13 @@ def find_misfits(
             + max(TYPICAL_FACTOR * float(np.median(misfit[w, seen])), 4.0 * jitter_ns)
             + 2.0 * quantum_ns
         )
-        wrong = seen & ((np.nan_to_num(misfit[w]) > limit) | impossible[w])
-        stepped[w] |= _blamed(wrong, seen, model)
-        left_out[w] |= _links_of(stepped[w : w + 1], model)[0]
-        # small steps: judged among the links that have enough samples to show one
+        # one step, however small: judged among the links that have enough samples to show it
         tested = changes.tested[w] & ~left_out[w]
         stepped[w] |= _blamed(changes.stepped[w] & tested, tested, model)
+        left_out[w] |= _links_of(stepped[w : w + 1], model)[0]
+        seen &= ~left_out[w]
+        wrong = seen & ((np.nan_to_num(misfit[w]) > limit) | impossible[w])
+        stepped[w] |= _blamed(wrong, seen, model)
         left_out[w] |= _links_of(stepped[w : w + 1], model)[0]
     return Misfits(
         link=left_out,

@@ -23,6 +23,7 @@ RATE_BPS = 100_000_000_000
 NS_PER_BYTE = 8e9 / RATE_BPS
 NS_PER_M = 5.0
 NS_PER_M_MIN = 4.9
+NS_PER_M_MAX = 5.2
 STEP_NS = 10_000_000
 PTP_BYTES = 90
 DATA_BYTES = 4_200
@@ -212,6 +213,8 @@ def draw(
             rate_bps=RATE_BPS, a_egress=point(u, 0), a_ingress=point(u, 1),
             b_egress=point(v, 0), b_ingress=point(v, 1),
             min_delay_ns=max(0, int((lengths[e] - setup.length_tolerance_m) * NS_PER_M_MIN)),
+            max_delay_ns=int((lengths[e] + setup.length_tolerance_m) * NS_PER_M_MAX)
+            + int(setup.module_ns) + 1,
             asymmetry_sd_ns=setup.asymmetry_sd_ns, access=u < n_hosts,
         )
         for e, (u, v) in enumerate(ends)

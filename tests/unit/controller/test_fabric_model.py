@@ -3,8 +3,11 @@
 
 from dataclasses import replace
 
+from controller.fabric_check import check_fabric
+from controller.fabric_dump import dump_fabric
+from controller.fabric_file import parse_fabric
 from controller.fabric_generate import leaf_spine
-from controller.fabric_model import fabric_model, min_delay_ns
+from controller.fabric_model import fabric_model, max_delay_ns, min_delay_ns
 from correction.model import ClockKind
 
 
@@ -70,3 +73,22 @@ def test_minimum_delay_is_certified() -> None:
     assert min_delay_ns(link, 4.8) == 43  # (10 - 1) m x 4.8 ns/m = 43.2 ns
     assert min_delay_ns(replace(link, length_m=None), 4.8) == 0
     assert min_delay_ns(replace(link, length_m=1.0), 4.8) == 0
+
+
+def test_maximum_delay_is_the_longest_cable_with_modules() -> None:
+    """(length + tolerance) at its slowest plus the declared rest, rounded up; else 0."""
+    link = leaf_spine(lengths_m=[10.0] * 48).links[0]
+    assert max_delay_ns(link, 5.2, 100.0) == 158  # (10 + 1) m x 5.2 ns/m + 100 ns = 157.2 ns
+    assert max_delay_ns(replace(link, length_m=None), 5.2, 100.0) == 0
+    fabric = leaf_spine(lengths_m=[10.0] * 48, link_latency_ns_max=30.0)
+    assert {one.max_delay_ns for one in fabric_model(fabric).links} == {88}
+
+
+def test_slowest_propagation_is_not_below_the_fastest() -> None:
+    """The pair is checked; files that declare only a high minimum get it as maximum."""
+    fabric = leaf_spine()
+    wrong = replace(fabric, propagation_ns_per_m_max=4.0)
+    assert [problem.path for problem in check_fabric(wrong)] == [("propagation_ns_per_m_max",)]
+    text = dump_fabric(replace(fabric, propagation_ns_per_m_min=6.0, propagation_ns_per_m_max=6.0))
+    without = [line for line in text.splitlines() if "_max: 6.0" not in line]
+    assert parse_fabric("\n".join(without)).propagation_ns_per_m_max == 6.0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from correction.envelope import Fit, fit_envelopes
-from correction.prepare import Prepared
+from correction.prepare import Disturbed, Prepared
 from correction.timebase import Anchors
 
 RATE_NS_PER_S = 8_000.0
@@ -40,6 +40,7 @@ def _prepared(
         x_ns=x.ravel(),
         capture_collector_ns=zero,
         anchors=Anchors(anchor_local_ns=np.zeros(1, np.int64)),
+        disturbed=Disturbed.none(groups, 1),
     )
     return prepared, start[:, 0]
 

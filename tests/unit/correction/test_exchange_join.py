@@ -37,6 +37,12 @@ def test_each_exchange_gives_four_samples(run: Run) -> None:
         ("t3_local_ns", NO_TSTAMP_NS, Reject.EXCHANGE_NO_STAMP),
         ("client", 99, Reject.EXCHANGE_UNKNOWN_CLIENT),
         ("client", 4, Reject.EXCHANGE_UNKNOWN_CLIENT),  # a switch
+        ("client", 2, Reject.EXCHANGE_WRONG_CLIENT),  # another host
+        ("client", 0, Reject.EXCHANGE_WRONG_CLIENT),  # the reference
+        ("client_ip", 0x0A000003, Reject.EXCHANGE_WRONG_CLIENT),
+        ("time_transmitter_ip", 0x0A000003, Reject.EXCHANGE_WRONG_TRANSMITTER),
+        ("delay_req_clock_identity", 0x0A000003, Reject.EXCHANGE_WRONG_IDENTITY),
+        ("delay_req_clock_identity", 0x0A000001, Reject.EXCHANGE_WRONG_IDENTITY),  # the Sync's
     ],
 )
 def test_impossible_exchange_is_rejected_by_name(
@@ -117,3 +123,20 @@ def test_packet_entering_at_a_foreign_port_is_not_the_hosts_own(run: Run) -> Non
     ptp = int(np.flatnonzero(run.packets["traffic"] == TRAFFIC_PTP)[0])
     run.hops["ingress_port"][run.packets["first_hop"][ptp]] = 1
     assert _counters(run).rejected == {Reject.EXCHANGE_WRONG_PORT: 1}
+
+
+def test_exchanges_of_two_clients_under_each_others_names_are_of_nobody(run: Run) -> None:
+    """Swapped client indices give no sample, whatever was done to t2 and t3 before."""
+    client = run.exchanges["client"].copy()
+    run.exchanges["client"][client == 1] = 2
+    run.exchanges["client"][client == 2] = 1
+    counters = _counters(run)
+    assert counters.rejected == {Reject.EXCHANGE_WRONG_CLIENT: len(run.exchanges)}
+    assert counters.access_samples == 0
+
+
+def test_an_identity_of_two_clients_is_of_nobody(run: Run) -> None:
+    """As many exchanges of either: which one it belongs to cannot be told."""
+    run.exchanges["delay_req_clock_identity"] = 0x0A000002
+    counters = _counters(run)
+    assert counters.rejected == {Reject.EXCHANGE_WRONG_IDENTITY: len(run.exchanges)}

@@ -52,6 +52,14 @@ def test_a_log_that_runs_backwards_is_refused() -> None:
         ServoLog.from_adjustments(rows)
 
 
+@pytest.mark.parametrize("frequency_ppb", [np.nan, np.inf, -np.inf, -1e9, -2e9])
+def test_a_frequency_no_clock_can_have_is_refused(frequency_ppb: float) -> None:
+    """Not finite, stopped or backwards: ValueError that names the adjustment."""
+    rows = np.array([(900, 0, 0.0), (1_000, 0, frequency_ppb)], dtype=ADJUSTMENT_DTYPE)
+    with pytest.raises(ValueError, match="adjustment 1: a frequency of"):
+        ServoLog.from_adjustments(rows)
+
+
 @given(st.lists(st.integers(-20_000, 20_000), min_size=1, max_size=20), st.integers(1, 10**9))
 def test_conversion_keeps_the_order_of_stamps_without_steps(
     frequencies: list[int], gap_ns: int
