@@ -5,17 +5,9 @@ Three passes: YAML with the line of every key, the JSON Schema, then what a sche
 (`fabric_check.py`). The first problem in the order of the file is raised.
 """
 
-import difflib
-import json
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from typing import Any
 
 from controller.addresses import parse_ip, parse_mac
 from controller.fabric import (
@@ -42,10 +34,10 @@ from controller.fabric import (
     WatchTraffic,
 )
 from controller.fabric_check import check_fabric
+from controller.fabric_schema import FileProblem, schema_problems, shown
 from controller.telemetry.dialect import STANDARD
 from controller.yaml_positions import (
     KeyPath,
-    YamlDocument,
     YamlProblem,
     format_key,
     parse_yaml,
@@ -54,12 +46,6 @@ from correction.model import ClockKind, StampPoint
 
 _Node = dict[str, Any]
 """A mapping that has passed the schema."""
-
-
-class _Problem(NamedTuple):
-    line: int
-    path: KeyPath
-    message: str
 
 
 class _BadValue(Exception):
@@ -97,101 +83,22 @@ def parse_fabric(text: str, *, path: str = "fabric.yaml") -> Fabric:
         raise FabricError(
             path=path, line=problem.line, key=problem.key, message=problem.message
         ) from problem
-    problems = sorted(_schema_problems(document))
+    problems = sorted(schema_problems(document))
     if not problems:
         assert isinstance(document.value, dict)
         try:
             fabric = _fabric(document.value)
         except _BadValue as bad:
-            problems = [_Problem(document.line_of(bad.path), bad.path, bad.message)]
+            problems = [FileProblem(document.line_of(bad.path), bad.path, bad.message)]
         else:
             problems = sorted(
-                _Problem(document.line_of(found.path), found.path, found.message)
+                FileProblem(document.line_of(found.path), found.path, found.message)
                 for found in check_fabric(fabric)
             )
             if not problems:
                 return fabric
     first = problems[0]
     raise FabricError(path=path, line=first.line, key=format_key(first.path), message=first.message)
-
-
-@cache
-def fabric_schema() -> _Node:
-    """The JSON Schema (2020-12) of the file."""
-    schema: _Node = json.loads(
-        files("controller.schemas").joinpath("fabric.schema.json").read_text(encoding="utf-8")
-    )
-    return schema
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(fabric_schema())
-
-
-def _schema_problems(document: YamlDocument) -> Iterator[_Problem]:
-    errors = list(_validator().iter_errors(document.value))
-    misspelt = {tuple(e.absolute_path) for e in errors if e.validator == "additionalProperties"}
-    for error in errors:
-        path: KeyPath = tuple(error.absolute_path)
-        if error.validator == "required" and path in misspelt:
-            continue  # a misspelt key leaves the right one missing: the former is the cause
-        for key, message in _schema_messages(error):
-            full = (*path, key) if key is not None else path
-            yield _Problem(document.line_of(full), full, message)
-
-
-def _schema_messages(error: ValidationError) -> Iterator[tuple[str | None, str]]:
-    """(key below the error's path or None, message) of one schema violation."""
-    schema: _Node = dict(error.schema) if isinstance(error.schema, Mapping) else {}
-    instance: Any = error.instance
-    rule: Any = error.validator_value
-    expected = schema.get("description", "a valid value")
-    match error.validator:
-        case "additionalProperties":
-            known = list(schema["properties"])
-            for key in instance:
-                if key not in known:
-                    close = difflib.get_close_matches(key, known, n=1)
-                    hint = f" (did you mean {close[0]}?)" if close else ""
-                    yield key, f"unknown key{hint}; expected one of {', '.join(known)}"
-        case "required":
-            # One error per missing key, and only the text of the error says which.
-            for key in rule:
-                if error.message.startswith(f"{key!r} is a required"):
-                    what = schema.get("properties", {}).get(key, {})
-                    yield key, f"missing key; expected {_description(what)}"
-        case "dependentRequired":
-            for key, needs in rule.items():
-                if key in instance:
-                    yield key, f"given without {', '.join(needs)}; expected both or neither"
-        case "uniqueItems":
-            yield None, f"the list repeats a value; expected {expected}, each once"
-        case "minItems":
-            yield None, f"the list is empty; expected {expected}"
-        case "type":
-            yield None, f"{_shown(instance)} has the wrong type; expected {expected}"
-        case _:
-            yield None, f"{_shown(instance)} is not valid; expected {expected}"
-
-
-def _description(schema: _Node) -> str:
-    """What a property's schema says it expects, through a reference."""
-    if "$ref" in schema:
-        schema = fabric_schema()["$defs"][schema["$ref"].rpartition("/")[2]]
-    return str(schema.get("description", "a value"))
-
-
-def _shown(value: object) -> str:
-    """The value as the message shows it: on one line and not too long."""
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "an empty value"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _fabric(node: _Node) -> Fabric:
@@ -334,7 +241,7 @@ def _ip(text: str, path: KeyPath) -> int:
         return parse_ip(text)
     except ValueError as error:
         raise _BadValue(
-            path, f"{_shown(text)} is not valid; expected an IPv4 address such as 10.0.1.2"
+            path, f"{shown(text)} is not valid; expected an IPv4 address such as 10.0.1.2"
         ) from error
 
 
@@ -344,6 +251,6 @@ def _prefix(text: str, path: KeyPath) -> IPv4Network:
     except ValueError as error:
         raise _BadValue(
             path,
-            f"{_shown(text)} is not valid; expected an IPv4 prefix without host bits "
+            f"{shown(text)} is not valid; expected an IPv4 prefix without host bits "
             "such as 10.0.1.0/24",
         ) from error

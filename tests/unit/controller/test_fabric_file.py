@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from controller.fabric import FabricError, LinkEnd, WatchTraffic
 from controller.fabric_dump import dump_fabric
-from controller.fabric_file import fabric_schema, load_fabric, parse_fabric
+from controller.fabric_file import load_fabric, parse_fabric
 from controller.fabric_generate import leaf_spine
+from controller.fabric_schema import fabric_schema
 
 SMALL = dump_fabric(leaf_spine(leaves=2, spines=2, hosts_per_leaf=2, lengths_m=[10.0] * 8))
 POINT = "{latency_ns: 1, uncertainty_ns: 1}"
@@ -147,15 +148,106 @@ CASES = [
         "rate_offset_max_ppb: .nan",
         "rate_offset",
         "clock_limits.rate_offset_max_ppb",
-        "expected parts per billion",
+        ".nan is not finite; expected a finite number",
+    ),
+    *(
+        (
+            f"{key} of {value}",
+            f"{key}: {now}",
+            f"{key}: {value}",
+            line,
+            path,
+            f"{shown} is not finite; expected a finite number",
+        )
+        for key, now, line, path in [
+            ("length_m", "10.0", "leaf1:1", "links[0].length_m"),
+            ("length_tolerance_m", "1.0", "leaf1:1", "links[0].length_tolerance_m"),
+            ("asymmetry_sd_ns", "5.0", "leaf1:1", "links[0].asymmetry_sd_ns"),
+            ("wander_ns_per_s_sqrt_s", "10.0", "wander", "clock_limits.wander_ns_per_s_sqrt_s"),
+            ("propagation_ns_per_m_min", "4.8", "_m_min", "propagation_ns_per_m_min"),
+            ("stamp_unit_ns", "1", "stamp_unit_ns", "models[0].stamp_unit_ns"),
+            ("node_id", "1", "name: leaf1", "switches[0].node_id"),
+        ]
+        for value, shown in [
+            (".nan", ".nan"),
+            (".inf", ".inf"),
+            ("-.inf", "-.inf"),
+            ("1e400", ".inf"),
+        ]
+    ),
+    *(
+        (
+            f"text that is not on one line: {old}",
+            old,
+            new,
+            line,
+            path,
+            "expected a text without control characters",
+        )
+        for old, new, line, path in [
+            ("name: demo", 'name: "demo\\n"', "name: ", "name"),
+            ('"02:00:01:00:00:01"', '"02:00:01:00:00:01\\n"', "name: leaf1", "switches[0].mac"),
+            ('a: "leaf1:1"', 'a: "leaf1:1\\n"', "leaf1:1", "links[0].a"),
+            ("ip: 10.254.0.1,", 'ip: "10.254.0.1\\0",', "name: leaf1", "switches[0].ip"),
+        ]
+    ),
+    *(
+        (
+            f"MAC address {mac}",
+            '"02:00:01:00:00:01"',
+            f'"{mac}"',
+            "name: leaf1",
+            "switches[0].mac",
+            "expected a unicast MAC address, not all zeros",
+        )
+        for mac in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "02:00:00:00:00")
+    ),
+    *(
+        (
+            f"P4Runtime server {server}",
+            LEAF_1,
+            f'{LEAF_1}, p4runtime: "{server}"',
+            "name: leaf1",
+            "switches[0].p4runtime",
+            "expected HOST:PORT of a P4Runtime server, with a port from 1 to 65535",
+        )
+        for server in (
+            "a:0",
+            "a:65536",
+            "a:99999",
+            "[::1]:0",
+            "[::1]:70000",
+            "a:080",
+            "nohost",
+            ":1",
+        )
     ),
     (
-        "infinite length",
-        "length_m: 10.0",
-        "length_m: .inf",
-        "leaf1:1",
-        "links[0].length_m",
-        "expected metres",
+        "negative latency",
+        "latency_ns: 120,",
+        "latency_ns: -1,",
+        "latency_ns: -1",
+        "models[0].stamp_points[0].ingress.latency_ns",
+        "-1 is not valid; expected nanoseconds, 0 to 1000000",
+    ),
+    (
+        "negative uncertainty",
+        "latency_ns: 120, uncertainty_ns: ",
+        "latency_ns: 120, uncertainty_ns: -",
+        "uncertainty_ns: -",
+        "models[0].stamp_points[0].ingress.uncertainty_ns",
+        " is not valid; expected nanoseconds, 0 to 1000000",
+    ),
+    *(
+        (
+            f"length {length}",
+            "length_m: 10.0",
+            f"length_m: {length}",
+            "leaf1:1",
+            "links[0].length_m",
+            "expected metres above 0",
+        )
+        for length in ("0", "0.0", "-1")
     ),
     (
         "wrong version",
@@ -681,3 +773,10 @@ def test_error_of_the_documentation_is_what_is_printed() -> None:
         parse_fabric(example)
     shown = next(line for line in page.splitlines() if line.startswith("fabric.yaml:"))
     assert str(raised.value).split(": ", 1)[1] == shown.split(": ", 1)[1]
+
+
+@pytest.mark.parametrize("server", ["a:1", "switch.example:65535", "127.0.0.1:50051", "[::1]:9559"])
+def test_a_p4runtime_server_has_a_port_that_exists(server):
+    """The smallest, the largest, and those in use."""
+    fabric = parse_fabric(changed(LEAF_1, f'{LEAF_1}, p4runtime: "{server}"'))
+    assert fabric.switches[0].p4runtime == server

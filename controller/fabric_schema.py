@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fabric.yaml` against its JSON Schema, and what a schema cannot say of a single value.
+
+Each problem says what was expected, in the words of the schema's descriptions.
+"""
+
+import difflib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from controller.yaml_positions import KeyPath, PlainValue, YamlDocument
+
+_Schema = dict[str, Any]
+
+
+class FileProblem(NamedTuple):
+    """A rule that the file breaks, and where; sorts in the order of the file."""
+
+    line: int
+    path: KeyPath
+    message: str
+
+
+@cache
+def fabric_schema() -> _Schema:
+    """The JSON Schema (2020-12) of the file."""
+    schema: _Schema = json.loads(
+        files("controller.schemas").joinpath("fabric.schema.json").read_text(encoding="utf-8")
+    )
+    return schema
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(fabric_schema())
+
+
+def schema_problems(document: YamlDocument) -> list[FileProblem]:
+    """What is wrong with the document by itself, in no order."""
+    problems = list(_value_problems(document.value, document))
+    unusable = {problem.path for problem in problems}
+    return problems + [found for found in _rule_problems(document) if found.path not in unusable]
+
+
+def _value_problems(
+    value: PlainValue, document: YamlDocument, path: KeyPath = ()
+) -> Iterator[FileProblem]:
+    """Values that YAML has but no key of the file can hold, and that a schema lets through."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _value_problems(item, document, (*path, key))
+        case list():
+            for index, item in enumerate(value):
+                yield from _value_problems(item, document, (*path, index))
+        case float() if not math.isfinite(value):
+            message = f"{shown(value)} is not finite; expected a finite number"
+            yield FileProblem(document.line_of(path), path, message)
+        case str() if not value.isprintable():
+            message = f"{shown(value)} is not valid; expected a text without control characters"
+            yield FileProblem(document.line_of(path), path, message)
+        case _:
+            pass
+
+
+def _rule_problems(document: YamlDocument) -> Iterator[FileProblem]:
+    errors = list(_validator().iter_errors(document.value))
+    misspelt = {tuple(e.absolute_path) for e in errors if e.validator == "additionalProperties"}
+    for error in errors:
+        path: KeyPath = tuple(error.absolute_path)
+        if error.validator == "required" and path in misspelt:
+            continue  # a misspelt key leaves the right one missing: the former is the cause
+        for key, message in _schema_messages(error):
+            full = (*path, key) if key is not None else path
+            yield FileProblem(document.line_of(full), full, message)
+
+
+def _schema_messages(error: ValidationError) -> Iterator[tuple[str | None, str]]:
+    """(key below the error's path or None, message) of one schema violation."""
+    schema: _Schema = dict(error.schema) if isinstance(error.schema, Mapping) else {}
+    instance: Any = error.instance
+    rule: Any = error.validator_value
+    expected = schema.get("description", "a valid value")
+    match error.validator:
+        case "additionalProperties":
+            known = list(schema["properties"])
+            for key in instance:
+                if key not in known:
+                    close = difflib.get_close_matches(key, known, n=1)
+                    hint = f" (did you mean {close[0]}?)" if close else ""
+                    yield key, f"unknown key{hint}; expected one of {', '.join(known)}"
+        case "required":
+            # One error per missing key, and only the text of the error says which.
+            for key in rule:
+                if error.message.startswith(f"{key!r} is a required"):
+                    what = schema.get("properties", {}).get(key, {})
+                    yield key, f"missing key; expected {_description(what)}"
+        case "dependentRequired":
+            for key, needs in rule.items():
+                if key in instance:
+                    yield key, f"given without {', '.join(needs)}; expected both or neither"
+        case "uniqueItems":
+            yield None, f"the list repeats a value; expected {expected}, each once"
+        case "minItems":
+            yield None, f"the list is empty; expected {expected}"
+        case "type":
+            yield None, f"{shown(instance)} has the wrong type; expected {expected}"
+        case _:
+            yield None, f"{shown(instance)} is not valid; expected {expected}"
+
+
+def _description(schema: _Schema) -> str:
+    """What a property's schema says it expects, through a reference."""
+    if "$ref" in schema:
+        schema = fabric_schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+    return str(schema.get("description", "a value"))
+
+
+def shown(value: object) -> str:
+    """The value as a message shows it: on one line and not too long."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "an empty value"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
