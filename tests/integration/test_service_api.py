@@ -130,8 +130,97 @@ def test_clocks_give_offsets_as_text(client: httpx.Client, world: World) -> None
     (row,) = clocks["spine1"]["corrections"]
     assert int(row["offset_ns"]) == world.offset_ns["spine1"]
     assert (row["bound_conditional_ns"], row["method"]) == (30, "exact")
+    assert clocks["spine1"]["centre"] == row
     (before,) = get(client, "/v1/clocks?as_of=0")["clocks"][0:1]
-    assert before["corrections"] == []
+    assert (before["corrections"], before["centre"]) == ([], None)
+
+
+def test_clocks_list_the_newest_window_and_all_rows_on_demand() -> None:
+    """The prior stands once; `all=true` adds the older windows; the summary uses the centre."""
+    made = build(33, transfers=1)
+    rows = [
+        replace(
+            row,
+            valid_from_local_ns=row.valid_from_local_ns + 10**10 * part,
+            valid_to_local_ns=row.valid_from_local_ns + 10**10 * (part + 1),
+            bound_conditional_ns=bound,
+            window_index=window,
+        )
+        for row in made.corrections
+        for part, (window, bound) in enumerate([(0, 10), (0, 90), (1, 80), (1, 20), (1, 95)])
+    ]
+    with Store.open() as store:
+        store.fabric.replace(made.nodes, made.links)
+        store.corrections.append(rows)
+        with (
+            serve_in_thread(create_app(store)) as handle,
+            httpx.Client(base_url=handle.url, trust_env=False, timeout=30) as opened,
+        ):
+            newest, everything = get(opened, "/v1/clocks"), get(opened, "/v1/clocks?all=true")
+            summary = get(opened, "/v1/summary")
+    for answer, bounds in ((newest, [80, 20, 95]), (everything, [10, 90, 80, 20, 95])):
+        assert answer["prior"] == "none"
+        for clock in answer["clocks"]:
+            assert [row["bound_conditional_ns"] for row in clock["corrections"]] == bounds
+            assert clock["centre"]["bound_conditional_ns"] == 20
+            assert clock["corrections_in_force"] == 5
+            assert "prior" not in clock["centre"]
+    assert summary["clocks"]["bound_conditional_ns_median"] == 20
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("/v1/traces/5b8efff7", "trace_id: expected 32 hex digits; found 8"),
+        ("/v1/traces/" + "z" * 32, "trace_id: expected 32 hex digits; found something else"),
+        (
+            "/v1/attribution/" + "1" * 32 + "/" + "2" * 17,
+            "span_id: expected 16 hex digits; found 17",
+        ),
+    ],
+)
+def test_a_malformed_id_is_refused_in_words(client: httpx.Client, path: str, detail: str) -> None:
+    """The problem says what was expected and what was found, not a pattern."""
+    response = client.get(path)
+    assert response.status_code == 422
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["detail"] == detail
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/static/app.js", "/v1/clocks", "/v1/nothing"])
+def test_head_is_get_without_a_body(client: httpx.Client, path: str) -> None:
+    """Status and headers are those of GET, the length and the ETag included."""
+    get_response, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (get_response.status_code, b"")
+    for name in ("content-type", "content-length", "etag"):
+        assert head.headers.get(name) == get_response.headers.get(name)
+
+
+def test_a_version_that_does_not_exist_is_not_answered(client: httpx.Client, world: World) -> None:
+    """Every route that takes as_of: 404 that names the newest version; the newest itself is had."""
+    newest = get(client, "/v1/health")["correction_version"]
+    trace = world.ids[0][0]
+    paths = [
+        *("/v1/clocks", "/v1/links", "/v1/fabric", "/v1/inversions", "/v1/summary"),
+        *("/v1/slow-transfers", f"/v1/traces/{trace}", f"/v1/traces/{trace}/transfers"),
+    ]
+    send = get(client, f"/v1/traces/{trace}/transfers")["transfers"][0]["send_span_id"]
+    paths.append(f"/v1/attribution/{trace}/{send}")
+    documented = get(client, "/openapi.json")["paths"]
+    assert len(paths) == sum(
+        any(parameter["name"] == "as_of" for parameter in route["get"].get("parameters", []))
+        for route in documented.values()
+        if "get" in route
+    )
+    for path in paths:
+        assert get(client, f"{path}?as_of={newest}") == get(client, path)
+        for version in (newest + 1, 2**63 - 1):
+            response = client.get(f"{path}?as_of={version}")
+            assert response.status_code == 404
+            assert response.headers["content-type"] == "application/problem+json"
+            assert response.json()["detail"] == (
+                f"there is no correction version {version}; the newest is {newest}"
+            )
 
 
 @pytest.mark.parametrize(

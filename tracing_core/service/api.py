@@ -44,7 +44,11 @@ def _hex_path(digits: int) -> Any:  # noqa: ANN401 - FastAPI's own type of a par
 
 AsOf = Annotated[
     int | None,
-    Query(ge=0, lt=2**63, description="Correction version to answer with; default the newest."),
+    Query(
+        ge=0,
+        lt=2**63,
+        description="Correction version to answer with; default the newest. 404 beyond it.",
+    ),
 ]
 EveryRow = Annotated[
     bool,
@@ -56,9 +60,14 @@ Tenant = Annotated[str, Query(max_length=200, description="Only this tenant.")]
 Text = Annotated[str, Query(max_length=200)]
 
 
-def as_version(as_of: int | None) -> int:
-    """The version a request asks for."""
-    return LATEST if as_of is None else as_of
+def as_version(store: Store, as_of: int | None) -> int:
+    """The version a request asks for; 404 for one that does not exist yet."""
+    if as_of is None:
+        return LATEST
+    newest = store.corrections.latest_version()
+    if as_of > newest:
+        raise not_found(f"there is no correction version {as_of}; the newest is {newest}")
+    return as_of
 
 
 def core_router(store: Store, ingest: Ingest) -> APIRouter:
@@ -85,7 +94,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
 
         `all=true` lists every correction in force, from which stored spans are corrected.
         """
-        table = store.corrections.table(as_version(as_of))
+        table = store.corrections.table(as_version(store, as_of))
         return schemas.ClockList(
             correction_version=table.version,
             prior=views.prior(table),
@@ -95,7 +104,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
     @router.get("/links", tags=["fabric"], responses=examples.shown(examples.LINKS))
     def links(as_of: AsOf = None) -> schemas.LinkList:
         """Every cable with its delay per direction and its asymmetry."""
-        table = store.corrections.table(as_version(as_of))
+        table = store.corrections.table(as_version(store, as_of))
         estimates = store.corrections.links(table.version)
         return schemas.LinkList(
             correction_version=table.version, links=views.links(store.fabric.links(), estimates)
@@ -104,7 +113,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
     @router.get("/fabric", tags=["fabric"], responses=examples.shown(examples.FABRIC))
     def fabric(as_of: AsOf = None) -> schemas.Fabric:
         """Nodes and links, as drawn on the web page."""
-        table = store.corrections.table(as_version(as_of))
+        table = store.corrections.table(as_version(store, as_of))
         estimates = store.corrections.links(table.version)
         return schemas.Fabric(
             correction_version=table.version,
@@ -143,7 +152,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
         spans = store.spans.trace(trace_id.lower(), tenant=tenant)
         if not spans:
             raise not_found(f"there is no trace {trace_id.lower()}")
-        table = store.corrections.table(as_version(as_of))
+        table = store.corrections.table(as_version(store, as_of))
         return schemas.TraceAnswer(
             correction_version=table.version,
             trace_id=trace_id.lower(),

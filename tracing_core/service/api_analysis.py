@@ -33,7 +33,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
     )
     def transfers(trace_id: TraceId, as_of: AsOf = None) -> schemas.TransferList:
         """All transfers of a trace with corrected latency and excess over the usual one."""
-        index = analysis.attribution(as_version(as_of))
+        index = analysis.attribution(as_version(store, as_of))
         rows = index.rows_of_trace(trace_id.lower())
         if not rows and not store.spans.trace(trace_id.lower()):
             raise not_found(f"there is no trace {trace_id.lower()}")
@@ -51,7 +51,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         trace_id: TraceId, span_id: SpanId, as_of: AsOf = None
     ) -> schemas.AttributionAnswer:
         """Which hop, link or host made this transfer slow, or why that cannot be told."""
-        index = analysis.attribution(as_version(as_of))
+        index = analysis.attribution(as_version(store, as_of))
         row = index.find(trace_id.lower(), span_id.lower())
         if row is None:
             raise not_found(f"span {span_id.lower()} of this trace is not part of a transfer")
@@ -68,7 +68,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         as_of: AsOf = None,
     ) -> schemas.SlowTransferList:
         """Transfers that took clearly longer than usual, the largest excess first."""
-        index = analysis.attribution(as_version(as_of))
+        index = analysis.attribution(as_version(store, as_of))
         rows = index.slow_rows(tenant=tenant, job=job, step=step)
         return schemas.SlowTransferList(
             correction_version=index.correction_version,
@@ -84,9 +84,10 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         as_of: AsOf = None,
     ) -> schemas.Inversions:
         """Causal pairs that contradict their stamps: raw, corrected, undecided; with examples."""
-        pairs, judged = analysis.judged_pairs(as_version(as_of), tenant=tenant)
-        counts = analysis.inversions(as_version(as_of), tenant=tenant)
-        table = store.corrections.table(as_version(as_of))
+        version = as_version(store, as_of)
+        pairs, judged = analysis.judged_pairs(version, tenant=tenant)
+        counts = analysis.inversions(version, tenant=tenant)
+        table = store.corrections.table(version)
         return schemas.Inversions(
             correction_version=table.version,
             examples=_examples(pairs, judged, limit),
@@ -96,7 +97,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
     @router.get("/summary", tags=["service"], responses=examples.shown(examples.SUMMARY))
     def summary(as_of: AsOf = None) -> schemas.Summary:
         """What is stored, how good the clocks are, and what correction changed."""
-        version = as_version(as_of)
+        version = as_version(store, as_of)
         table = store.corrections.table(version)
         estimates = store.corrections.links(table.version)
         index = analysis.attribution(version)
