@@ -17,6 +17,7 @@ from finsy.proto import p4r_grpc
 
 from bmv2_lab.switch.p4service import SwitchService
 from bmv2_lab.switch.switch import EmbeddedSwitch
+from bmv2_lab.switch.undecodable import UndecodableRequests
 
 # A pipeline config is some hundred KiB of JSON; BMv2 sets no limit.
 MESSAGE_LIMIT_BYTES = 64 << 20
@@ -34,11 +35,12 @@ class Server:
         if switch.device_id in self.services:
             raise ValueError(f"two switches have device id {switch.device_id}")
         server = grpc.aio.server(
+            interceptors=(UndecodableRequests(),),
             options=(
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
                 ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
-            )
+            ),
         )
         service = SwitchService(switch)
         p4r_grpc.add_P4RuntimeServicer_to_server(service, server)

@@ -13,7 +13,7 @@ from finsy.p4entity import P4Replica
 from finsy.proto import U128, p4r, p4r_grpc
 from google.protobuf import text_format
 from grpc import StatusCode
-from grpc.aio import AioRpcError, insecure_channel
+from grpc.aio import AioRpcError, Channel, insecure_channel
 
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import Server, serve
@@ -452,3 +452,32 @@ def test_requests_that_are_wrong_as_a_whole_get_their_status() -> None:
             await server.stop()
 
     asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    "method", ["Write", "Read", "SetForwardingPipelineConfig", "StreamChannel", "Capabilities"]
+)
+def test_bytes_that_are_no_message_are_an_invalid_argument(method: str) -> None:
+    """The client is told what is wrong, and the next request is served."""
+    garbage = b"\xff" * 9
+
+    async def call(channel: Channel, name: str, method: str) -> None:
+        if method == "StreamChannel":
+            stream = channel.stream_stream(name)()
+            await stream.write(garbage)
+            await stream.read()
+        elif method == "Read":
+            await channel.unary_stream(name)(garbage).read()
+        else:
+            await channel.unary_unary(name)(garbage)
+
+    async def scenario(switch: EmbeddedSwitch, server: Server, client: fy.Switch) -> None:
+        async with insecure_channel(server.addresses[1]) as channel:
+            name = f"/p4.v1.P4Runtime/{method}"
+            with pytest.raises(AioRpcError) as error:
+                await call(channel, name, method)
+            assert error.value.code() is StatusCode.INVALID_ARGUMENT
+            assert error.value.details() == "the request's 9 bytes are no message of this method"
+        assert await read_all(client, fy.P4TableEntry("ipv4_lpm")) == []
+
+    run(scenario)
