@@ -81,7 +81,7 @@ class PairKind(IntEnum):
     PARENT_START = 0
     """parent.start <= child.start, on two hosts; for a transfer send.start <= recv.start."""
     RECV_END = 1
-    """recv.end <= send.end: a send ends when the acknowledgement has arrived."""
+    """server.end <= client.end: a synchronous call ends when its answer has arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,24 @@ def test_the_clocks_are_plotted_with_both_bounds(service: ServiceHandle, tmp_pat
     assert document.count("raw-mark") >= 8
     assert "corrected-line hard" in document
     assert "unbounded" in document
+    assert "at the centre of the newest window; bounds grow away from it" in document
+
+
+def test_a_clocks_name_leads_to_all_its_intervals(service: ServiceHandle, tmp_path: Path) -> None:
+    """The detail view lists the rows in force and marks the one that summaries use."""
+    document = page(service, "#clocks/h2", tmp_path)
+    assert "1 correction intervals" in document
+    assert document.count('<tr class="chosen">') == 1
+
+
+def test_the_trace_list_has_full_ids_and_a_filter(
+    service: ServiceHandle, world: World, tmp_path: Path
+) -> None:
+    """An id that begins with zeros keeps them; start and duration stand beside it."""
+    document = page(service, "#trace", tmp_path)
+    assert f">{world.ids[0][0]}<" in document
+    assert 'type="search"' in document
+    assert "2027-01-15 08:00:00.0" in document
 
 
 def test_a_trace_shows_raw_against_corrected(

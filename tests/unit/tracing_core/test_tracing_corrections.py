@@ -21,6 +21,7 @@ def row(
     rate_ppb: float = 0.0,
     status: ClockStatus = ClockStatus.SYNCHRONISED,
     conditional_ns: int | None = 20,
+    window: int = 0,
 ) -> Correction:
     return Correction(
         clock=clock,
@@ -34,6 +35,7 @@ def row(
         method="test",
         prior="none",
         status=status,
+        window_index=window,
     )
 
 
@@ -119,6 +121,34 @@ def test_effective_rows_drop_what_is_wholly_replaced() -> None:
     """The list of corrections in force holds no row that a later version replaces."""
     table = CorrectionTable([(1, row(offset_ns=1)), (2, row(offset_ns=2))], version=2)
     assert [r.offset_ns for r in table.effective_rows()] == [2]
+
+
+def test_a_summary_speaks_of_the_newest_windows_centre() -> None:
+    """Neither the newest row, the tail of the holdover, nor a better one of an older window."""
+    bounds = [(0, 90), (0, 10), (0, 90), (1, 80), (1, 40), (1, 20), (1, 40), (1, 80)]
+    rows = [
+        (1, row(start=100 * i, end=100 * i + 100, offset_ns=i, window=window, conditional_ns=bound))
+        for i, (window, bound) in enumerate(bounds)
+    ]
+    found = CorrectionTable(rows, version=1).newest_windows()["h1"]
+    assert found.centre.offset_ns == 5
+    assert [r.offset_ns for r in found.rows] == [3, 4, 5, 6, 7]
+
+
+def test_a_newest_window_belongs_to_one_version() -> None:
+    """Windows are numbered anew in each version; the version of the newest row counts."""
+    old = [(1, row(start=0, end=100, offset_ns=1)), (1, row(start=100, end=200, offset_ns=2))]
+    new = (2, row(start=100, end=300, offset_ns=3, conditional_ns=70))
+    found = CorrectionTable([*old, new], version=2).newest_windows()["h1"]
+    assert [r.offset_ns for r in found.rows] == [3]
+
+
+def test_without_any_bound_the_middle_row_stands_for_a_window() -> None:
+    """An unbounded clock has no smallest bound; its holdover still does not stand for it."""
+    rows = [
+        (1, row(start=10 * i, end=10 * i + 10, offset_ns=i, conditional_ns=None)) for i in range(3)
+    ]
+    assert CorrectionTable(rows, version=1).newest_windows()["h1"].centre.offset_ns == 1
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,8 @@ def test_correction_removes_the_inversions_of_a_world(store: Store) -> None:
     world = build(5, transfers=100)
     world.fill(store)
     counts = Analysis(store).inversions()
-    assert counts.pairs == 200  # per transfer: send.start <= recv.start, recv.end <= send.end
-    assert 60 <= counts.raw <= 140
+    assert counts.pairs == 100  # per transfer send.start <= recv.start; its ends say nothing
+    assert 30 <= counts.raw <= 70
     assert (counts.corrected, counts.undecided, counts.left_out) == (0, 0, 0)
 
 
@@ -145,5 +145,5 @@ def test_a_flagged_host_is_left_out(store: Store) -> None:
     counts = Analysis(store).inversions()
     touched = sum("h1" in hosts for hosts in world.hosts)
     assert touched
-    assert counts.left_out == 2 * touched
-    assert counts.pairs == 200 - 2 * touched
+    assert counts.left_out == touched
+    assert counts.pairs == 100 - touched

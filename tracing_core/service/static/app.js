@@ -39,17 +39,20 @@ async function route() {
 async function summarise() {
   const summary = await get("/v1/summary");
   document.getElementById("version").textContent = `correction version ${summary.correction_version}`;
-  const statuses = Object.entries(summary.clocks.by_status).map(([k, n]) => `${n} ${k}`).join(", ");
+  const { synchronised = 0, ...others } = summary.clocks.by_status;
+  const rest = Object.entries(others).map(([k, n]) => `, ${n} ${k}`).join("");
   const cells = [
     [count(summary.spans), "spans"],
     [`${summary.links.asymmetric_found} of ${summary.links.fabric}`, "fabric links asymmetric"],
-    [bound(summary.clocks.bound_conditional_ns_median), `median conditional bound of hosts; clocks: ${statuses || "none"}`],
+    [`${synchronised} of ${summary.clocks.total}`, `clocks synchronised${rest}`],
+    [bound(summary.clocks.bound_conditional_ns_median),
+      "median conditional bound of hosts, at the centre of the newest window; bounds grow away from it", "wide"],
     [`${count(summary.inversions.raw)} → ${count(summary.inversions.corrected)}`,
       `inversions raw → corrected, ${count(summary.inversions.undecided)} undecided`],
-    [`${summary.transfers_slow} of ${count(summary.transfers)}`, "transfers slow"],
+    [`${summary.transfers_slow} of ${count(summary.transfers)}`, "transfers clearly slower than usual"],
   ];
   document.getElementById("summary").replaceChildren(
-    ...cells.map(([value, label]) => h("div", {}, h("b", {}, value), h("span", {}, label))));
+    ...cells.map(([value, label, name]) => h("div", { class: name }, h("b", {}, value), h("span", {}, label))));
 }
 
 addEventListener("hashchange", route);

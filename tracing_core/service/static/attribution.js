@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slow transfers, and where the time of one of them went.
 
-import { facts, h, key, line, s, statusBadge, table, text, title } from "./dom.js";
-import { bound, count, duration, short, signed, ticks } from "./format.js";
+import { drawn, facts, h, key, line, s, scroller, statusBadge, table, text, title } from "./dom.js";
+import { bound, count, duration, signed, ticks } from "./format.js";
 
-const WIDTH = 1000;
 const LEFT = 210;
 const STEP = 28;
 
@@ -13,7 +12,9 @@ export async function showAttribution(target, parts, get) {
   const [trace, span] = parts.length === 2 ? parts
     : list.transfers.length ? [list.transfers[0].trace_id, list.transfers[0].send_span_id] : [null, null];
   target.append(h("h2", {}, "Slow transfers"),
-    h("p", {}, `${count(list.total)} of ${count(list.compared)} transfers took clearly longer than usual.`));
+    h("p", {}, `${count(list.total)} of ${count(list.compared)} transfers are slow: their excess over the usual latency is ` +
+      "beyond six usual scatters and beyond 20 % of it. The cause does not matter: a transfer that was held up by " +
+      "another one's burst is slow as well."));
   if (trace) target.append(await explain(trace, span, get));
   if (list.transfers.length) target.append(h("h3", {}, "All slow transfers"), slowTable(list.transfers, span));
 }
@@ -29,7 +30,7 @@ async function explain(trace, span, get) {
     verdict,
     answer.kind === "none" ? null : h("p", {}, answer.reason + "."),
     h("div", { class: "columns" },
-      h("div", { class: "scroll" }, draw(answer),
+      h("div", {}, scroller(drawn((width) => draw(answer, width), { aside: true })),
         h("p", {},
           key(s("rect", { x: 1, y: 3, width: 32, height: 8, class: "usual-bar" }), "usual"),
           key(s("rect", { x: 1, y: 3, width: 32, height: 8, class: "excess-bar" }), "excess"),
@@ -37,7 +38,7 @@ async function explain(trace, span, get) {
           key(whisker(17, 7, 12), "conditional bound"))),
       h("aside", { class: "panel" }, h("h3", {}, "Latency"),
         facts([
-          ["corrected", duration(t.latency_corrected_ns)],
+          ["corrected", signed(t.latency_corrected_ns)],
           ["bound", bound(t.latency_bound_conditional_ns)],
           ["as stamped", signed(Number(t.latency_raw_ns))],
           ["usual", duration(t.usual_ns)],
@@ -52,13 +53,13 @@ async function explain(trace, span, get) {
     componentTable(answer));
 }
 
-function draw(answer) {
+function draw(answer, width) {
   const parts = answer.components;
   const most = Math.max(...parts.map((p) => Math.max(p.value_ns ?? 0, p.usual_ns ?? 0) + (p.bound_conditional_ns ?? 0)), 1);
   const least = Math.min(0, ...parts.map((p) => (p.value_ns ?? 0) - (p.bound_conditional_ns ?? 0)));
-  const x = (ns) => LEFT + ((ns - least) / (most - least)) * (WIDTH - LEFT - 90);
+  const x = (ns) => LEFT + ((ns - least) / (most - least)) * (width - LEFT - 90);
   const height = parts.length * STEP + 30;
-  const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": "Time per component; the table below has the numbers" });
+  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "drawing", role: "img", "aria-label": "Time per component; the table below has the numbers" });
   for (const value of ticks(least, most, 6)) {
     svg.append(line(x(value), 0, x(value), height - 22, value === 0 ? "zero" : "axis"),
       text(x(value), height - 6, duration(value), { "text-anchor": "middle", class: "quiet" }));
@@ -110,6 +111,6 @@ function slowTable(transfers, chosen) {
     transfers.map((t) => ({
       class: t.send_span_id === chosen ? "chosen" : null,
       cells: [h("a", { href: `#slow/${t.trace_id}/${t.send_span_id}` }, `${t.sender} → ${t.receiver}`), t.job, t.step ?? "",
-        h("code", {}, short(t.send_span_id)), duration(t.latency_corrected_ns), duration(t.usual_ns), signed(t.excess_ns)],
+        h("code", {}, t.send_span_id), duration(t.latency_corrected_ns), duration(t.usual_ns), signed(t.excess_ns)],
     })));
 }

@@ -46,13 +46,50 @@ export function pressable(element, action) {
   return element;
 }
 
+// The page's width, or that of the left one of two columns (style.css).
+export function roomFor(aside = false) {
+  const all = document.getElementById("main").clientWidth || 1000;
+  return aside && !matchMedia("(max-width: 900px)").matches ? all - 320 : all;
+}
+
+const NARROWEST = 560; // a drawing in less room scrolls sideways
+
+// A drawing made for the room it has, so that its labels keep their size; drawn again when that changes.
+export function drawn(draw, { aside = false } = {}) {
+  const box = h("div", {});
+  let width = 0;
+  const redraw = (room) => {
+    if (Math.abs(room - width) < 2) return;
+    width = room;
+    box.replaceChildren(draw(Math.max(NARROWEST, Math.floor(room))));
+  };
+  redraw(roomFor(aside));
+  new ResizeObserver(([entry]) => entry.contentRect.width && redraw(entry.contentRect.width)).observe(box);
+  return box;
+}
+
+// What may be wider than the page: it scrolls by itself, and says so when there is more to see.
+export function scroller(...children) {
+  const hint = h("p", { class: "scroll-hint quiet", hidden: true }, "Wider than the page: scroll sideways →");
+  const inner = h("div", { class: "scroll" }, ...children);
+  const check = () => {
+    const over = inner.scrollWidth > inner.clientWidth + 1;
+    hint.hidden = !over;
+    if (over) inner.setAttribute("tabindex", "0");
+    else inner.removeAttribute("tabindex");
+  };
+  const observer = new ResizeObserver(check);
+  observer.observe(inner);
+  if (inner.firstElementChild) observer.observe(inner.firstElementChild);
+  return h("div", {}, hint, inner);
+}
+
 export function table(columns, rows) {
   const head = columns.map((c) => h("th", { class: c.number ? "number" : null, scope: "col" }, c.name));
   const body = rows.map((row) =>
-    h("tr", { class: row.class ?? null }, columns.map((c, i) =>
+    h("tr", { class: row.class ?? null, hidden: row.hidden ?? false }, columns.map((c, i) =>
       h("td", { class: c.number ? "number" : c.wrap ? "wrap" : null }, row.cells[i]))));
-  return h("div", { class: "scroll" },
-    h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
+  return scroller(h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
 }
 
 export function facts(pairs) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fabric: switches in tiers, each cable coloured by its asymmetry.
 
-import { announce, facts, h, key, line, pressable, s, table, text, title } from "./dom.js";
+import { announce, drawn, facts, h, key, line, pressable, s, scroller, table, text, title } from "./dom.js";
 import { bound, count, duration, signed } from "./format.js";
 
-const WIDTH = 1000;
 const ROW = { spine: 40, leaf: 230, host: 360 };
 
 export async function showFabric(target, _parts, get) {
@@ -15,8 +14,8 @@ export async function showFabric(target, _parts, get) {
   }
   const detail = announce(h("aside", { class: "panel", "aria-label": "Chosen cable" }));
   const bad = fabric.links.filter((link) => link.bad);
+  const state = { chosen: null };
   const pick = (link) => detail.replaceChildren(...describe(link));
-  const drawing = draw(fabric, pick);
   const sorted = fabric.links.filter((link) => !link.access)
     .sort((a, b) => Math.abs(b.a_uv_ns ?? -1) - Math.abs(a.a_uv_ns ?? -1));
   if (sorted.length) pick(sorted[0]);
@@ -25,7 +24,7 @@ export async function showFabric(target, _parts, get) {
     h("p", {}, `${bad.length} of ${sorted.length} cables between switches are asymmetric. ` +
       "The asymmetry a is half the one-way difference, positive when the first direction is the slower one. " +
       "Point at a cable, or move to it with the Tab key."),
-    h("div", { class: "columns" }, h("div", { class: "scroll" }, drawing), detail),
+    h("div", { class: "columns" }, scroller(drawn((width) => draw(fabric, pick, state, width), { aside: true })), detail),
     h("p", {},
       key(line(1, 7, 33, 7, "cable"), "symmetric"),
       key(s("line", { x1: 1, y1: 7, x2: 33, y2: 7, class: "cable bad", style: "stroke-width:4" }), "asymmetric, wider is more"),
@@ -46,23 +45,23 @@ function tiers(fabric) {
   return new Map(fabric.nodes.map((node) => [node.name, tier(node)]));
 }
 
-function places(fabric) {
+function places(fabric, width) {
   const tier = tiers(fabric);
   const at = new Map();
   for (const name of Object.keys(ROW)) {
     const members = fabric.nodes.filter((node) => tier.get(node.name) === name);
     members.forEach((node, i) => at.set(node.name, {
-      x: (WIDTH * (i + 0.5)) / members.length, y: ROW[name], room: WIDTH / members.length,
+      x: (width * (i + 0.5)) / members.length, y: ROW[name], room: width / members.length,
     }));
   }
   return at;
 }
 
-function draw(fabric, pick) {
-  const at = places(fabric);
-  const svg = s("svg", { viewBox: `0 0 ${WIDTH} 400`, role: "group", "aria-label": "Fabric drawing" });
+function draw(fabric, pick, state, wide) {
+  const at = places(fabric, wide);
+  const svg = s("svg", { viewBox: `0 0 ${wide} 400`, class: "drawing", role: "group", "aria-label": "Fabric drawing" });
   const cables = [...fabric.links].sort((a, b) => Number(a.bad) - Number(b.bad));
-  for (const link of cables) svg.append(cable(link, at, pick, svg));
+  for (const link of cables) svg.append(cable(link, at, pick, svg, state));
   for (const node of fabric.nodes) {
     const { x, y, room } = at.get(node.name);
     const width = Math.min(84, room - 4);
@@ -74,17 +73,18 @@ function draw(fabric, pick) {
   return svg;
 }
 
-function cable(link, at, pick, svg) {
+function cable(link, at, pick, svg, state) {
   const a = at.get(link.a);
   const b = at.get(link.b);
   const kind = link.bad ? "cable bad" : link.a_uv_ns === null ? "cable unknown" : "cable";
   const visible = line(a.x, a.y, b.x, b.y, kind);
   if (link.bad) visible.style.strokeWidth = 2 + Math.min(6, Math.abs(link.a_uv_ns ?? 0) / 60);
-  const group = s("g", { class: "link", "aria-label": label(link) },
+  const group = s("g", { class: link.name === state.chosen ? "link chosen" : "link", "aria-label": label(link) },
     title(label(link)), visible, line(a.x, a.y, b.x, b.y, "cable-hit"));
   const choose = () => {
     svg.querySelector(".chosen")?.classList.remove("chosen");
     group.classList.add("chosen");
+    state.chosen = link.name;
     pick(link);
   };
   pressable(group, choose);

@@ -18,13 +18,21 @@ export function signed(ns) {
   return (ns > 0 ? "+" : "") + duration(ns);
 }
 
-export const count = (n) => Number(n).toLocaleString("en-US").replaceAll(",", "\u202f");
-
-export const short = (id) => id.replace(/^0+(?=.{8})/, "").slice(0, 8);
-
-function trim(value, digits) {
-  return Number(value.toPrecision(digits + 1)).toString().replace("-", "\u2212");
+export function rate(ppb) {
+  const [value, unit] = Math.abs(ppb) >= 1000 ? [ppb / 1000, "ppm"] : [ppb, "ppb"];
+  return `${ppb > 0 ? "+" : ""}${trim(value, 2)} ${unit}`;
 }
+
+export const count = (n) => minus(Number(n).toLocaleString("en-US").replaceAll(",", "\u202f"));
+
+// An instant in ns, as date and time to the millisecond on the clock that took it.
+export const instant = (ns) =>
+  new Date(Number(BigInt(ns) / 1_000_000n)).toISOString().replace("T", " ").replace("Z", "");
+
+const trim = (value, digits) => minus(Number(value.toPrecision(digits + 1)).toString());
+
+// One minus sign everywhere, as wide as the plus sign.
+const minus = (text) => text.replaceAll("-", "\u2212");
 
 // Instants exceed 2^53: subtract as BigInt first, then it is a Number.
 export const since = (instant, origin) => Number(BigInt(instant) - BigInt(origin));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time line itself: a tree of spans, one row each, drawn for the visible window only.
 
-import { line, s, text, title } from "./dom.js";
+import { line, roomFor, s, text, title } from "./dom.js";
 import { duration, since, ticks } from "./format.js";
 
-const WIDTH = 1000;
+const NARROWEST = 560;
 const LEFT = 230;
 const ROW = 26;
 const ROWS_MAX = 400;
@@ -64,7 +64,16 @@ export class Timeline {
     this.mode = "both";
     this.onlyInView = false;
     this.chosen = null;
+    this.onDraw = () => {};
+    this.width = Math.max(NARROWEST, roomFor(true));
     this.fit();
+    new ResizeObserver(([entry]) => {
+      const width = Math.max(NARROWEST, Math.floor(entry.contentRect.width));
+      if (entry.contentRect.width && Math.abs(width - this.width) > 1) {
+        this.width = width;
+        this.draw();
+      }
+    }).observe(target);
   }
 
   setMode(mode) { this.mode = mode; this.draw(); }
@@ -111,10 +120,11 @@ export class Timeline {
   }
 
   // Shows a span with its children and, for a receive, the send it belongs to.
-  focusOn(node) {
+  focusOn(node, alone = this.onlyInView) {
+    this.onlyInView = alone;
     for (let at = node; at; at = at.parent) at.open = true;
     const family = [node, ...node.children];
-    if (node.span.kind === "server" && node.parent) family.push(node.parent);
+    if (["server", "consumer"].includes(node.span.kind) && node.parent) family.push(node.parent);
     const edges = family.flatMap((n) => [n.start.raw, n.end.raw, n.start.corrected ?? n.start.raw, n.end.corrected ?? n.end.raw]);
     this.low = Math.min(...edges);
     this.high = Math.max(...edges);
@@ -123,26 +133,35 @@ export class Timeline {
     this.target.querySelector(".chosen")?.scrollIntoView?.({ block: "nearest" });
   }
 
-  x(ns) { return LEFT + ((ns - this.low) / (this.high - this.low)) * (WIDTH - LEFT - 8); }
+  x(ns) { return LEFT + ((ns - this.low) / (this.high - this.low)) * (this.width - LEFT - 8); }
+
+  // Whether most spans without children are too short to be seen at this scale.
+  tooCoarse() {
+    const lengths = this.model.nodes.filter((node) => !node.children.length)
+      .map((node) => Math.abs(node.end.raw - node.start.raw)).sort((a, b) => a - b);
+    const pixels = lengths.length ? this.x(this.low + lengths[lengths.length >> 1]) - LEFT : LEFT;
+    return pixels < 3;
+  }
 
   draw() {
     const rows = this.rows();
     const shown = rows.slice(0, ROWS_MAX);
     const height = shown.length * ROW + 30;
-    const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "tree", "aria-label": "Spans of the trace" });
-    svg.append(s("defs", {}, s("clipPath", { id: "plot" }, s("rect", { x: LEFT, y: 0, width: WIDTH - LEFT, height }))));
+    const svg = s("svg", { viewBox: `0 0 ${this.width} ${height}`, class: "drawing", role: "tree", "aria-label": "Spans of the trace" });
+    svg.append(s("defs", {}, s("clipPath", { id: "plot" }, s("rect", { x: LEFT, y: 0, width: this.width - LEFT, height }))));
     const marks = ticks(this.low, this.high, 6);
     const near = Math.max(...marks.map(Math.abs)) > 200 * (marks[1] - marks[0]); // labels would all look the same
     marks.forEach((value, i) => svg.append(
       line(this.x(value), 20, this.x(value), height, "axis"),
       text(this.x(value), 13, near && i ? `+${duration(value - marks[0])}` : duration(value, near ? 6 : 3),
-        { "text-anchor": "middle", class: "quiet" })));
+        { "text-anchor": this.x(value) > this.width - 30 ? "end" : "middle", class: "quiet" })));
     shown.forEach((node, i) => svg.append(this.row(node, 24 + i * ROW)));
     if (rows.length > shown.length) {
       svg.append(text(LEFT, height - 2, `${rows.length - shown.length} more rows: fold some spans`, { class: "quiet" }));
     }
     const focused = this.target.contains(document.activeElement) && document.activeElement.dataset?.span;
     this.target.replaceChildren(svg);
+    this.onDraw();
     if (focused) svg.querySelector(`[data-span="${focused}"]`)?.focus();
   }
 
@@ -155,7 +174,7 @@ export class Timeline {
       "aria-selected": String(node === this.chosen), "data-span": node.span.span_id,
       "aria-label": `${node.span.name} on ${node.span.host}` },
       title(`${node.span.name} on ${node.span.host}`),
-      s("rect", { class: "band", x: 0, y, width: WIDTH, height: ROW }),
+      s("rect", { class: "band", x: 0, y, width: this.width, height: ROW }),
       text(indent, y + 17, name.length > 30 ? `${name.slice(0, 29)}…` : name));
     const marks = s("g", { "clip-path": "url(#plot)" });
     const both = this.mode === "both";
@@ -179,15 +198,20 @@ export class Timeline {
     if (which === "raw") return;
     for (const edge of [node.start, node.end]) {
       if (edge.bound === null) continue;
-      const half = (edge.bound / (this.high - this.low)) * (WIDTH - LEFT - 8);
+      const half = (edge.bound / (this.high - this.low)) * (this.width - LEFT - 8);
       if (half < 1) continue;
       const middle = y + height / 2;
       marks.append(s("path", { class: "whisker", d: `M${this.x(edge.corrected) - half} ${middle - 4}v8m0 -4h${2 * half}m0 -4v8` }));
     }
   }
 
+  // The second of two quick presses zooms; rows are drawn anew in between, so dblclick would not come.
   press(node) {
-    if (node.children.length && node === this.chosen) node.open = !node.open;
+    const now = performance.now();
+    const twice = this.pressed?.node === node && now - this.pressed.at < 400;
+    this.pressed = { node, at: now };
+    if (twice) this.focusOn(node);
+    else if (node.children.length && node === this.chosen) node.open = !node.open;
     else if (node.children.length && !node.open) node.open = true;
     this.choose(node);
   }
