@@ -16,14 +16,18 @@ from correction.model import FabricModel
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s
 
-FRACTIONS = np.linspace(0.04, 0.96, 24)
+FRACTIONS = np.linspace(0.03, 0.97, 33)
 """Where in the window a step is looked for; nearer to its ends it moves almost nothing."""
-SAMPLES_MIN = 6
+SAMPLES_MIN = 4
 """Per direction; fewer cannot tell a step from noise."""
-SIDE_MIN = 2
+TYPICAL_DEGREES = 6.0
+"""A few samples misjudge their own noise: that of all links counts as so many more."""
+SIDE_MIN = 1
 """Samples of each direction before and after the step."""
 CLIP_SPREADS = 4.0
-"""Residuals count up to so many median absolute deviations."""
+CLIP_NS = 100.0
+"""Residuals count up to so many median absolute deviations, and at least up to CLIP_NS: a step
+near the end of a window moves few samples, which must not be taken for late ones."""
 STEP_SIGMAS = 6.0
 STEP_NS_MIN = 4.0
 STEP_WANDER = 0.137
@@ -54,7 +58,7 @@ class _Direction:
     weight: Float64s
     """1/variance of the step, 0 where it cannot be tested."""
     degrees: Float64s
-    """[line]: degrees of freedom of the variance."""
+    """[line]: degrees of freedom of the variance, the typical noise included."""
 
 
 def step_limit_ns(model: FabricModel, window_s: Float64s) -> Float64s:
@@ -116,7 +120,7 @@ def _clipped(fit: Fit) -> Float64s:
     median = group_quantile(fit.group, fit.above_ns, 0.5, count)
     centred = fit.above_ns - median[fit.group]
     spread = group_quantile(fit.group, np.abs(centred), 0.5, count)
-    reach = CLIP_SPREADS * np.maximum(spread, 1.0)[fit.group]
+    reach = np.maximum(CLIP_SPREADS * spread, CLIP_NS)[fit.group]
     result: Float64s = np.clip(centred, -reach, reach)
     return result
 
@@ -151,8 +155,13 @@ def _directions(
         )
         strength = np.where(able, strength, 1.0)
         size = total(after * r) / strength
-        rest = np.maximum(energy - size**2 * strength, 0.0) / np.maximum(degrees, 1.0)
-        variance = np.maximum(rest, quantum_ns**2 / 12.0) / strength
+        rest = np.maximum(energy - size**2 * strength, 0.0)
+        own = rest / np.maximum(degrees, 1.0)
+        typical = float(np.median(own[able])) if able.any() else 0.0
+        noise = (rest + TYPICAL_DEGREES * typical) / (np.maximum(degrees, 0.0) + TYPICAL_DEGREES)
+        variance = np.maximum(noise, quantum_ns**2 / 12.0) / strength
         step[row] = np.where(able, size, 0.0)
         weight[row] = np.where(able, 1.0 / variance, 0.0)
-    return _Direction(step_ns=step, weight=weight, degrees=degrees)
+    return _Direction(
+        step_ns=step, weight=weight, degrees=np.maximum(degrees, 0.0) + TYPICAL_DEGREES
+    )

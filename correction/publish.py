@@ -8,6 +8,7 @@ import numpy as np
 from correction.bounds import HardInterval, NegativeCycle, hard_intervals
 from correction.hard import SLOPE_WANDER
 from correction.measure import Measured
+from correction.model import ClockKind
 from correction.network import Posterior, clock_log_rates, clock_offsets
 from correction.records import NO_TSTAMP_NS
 from correction.round_trips import widened_ns
@@ -29,6 +30,7 @@ JUMPED = "jumped inside the window"
 STUCK = "stood still inside the window"
 CONTRADICTED = "its stamps contradict causality"
 LONG_ROUND_TRIP = "a round trip exceeds the declared cable"
+CONTRADICTED_ELSEWHERE = "its stamps contradict causality in another window"
 
 
 @dataclass(slots=True)
@@ -135,7 +137,12 @@ def _bound(
     for clock in np.flatnonzero((widened > 0.0) & (clocks.status == Status.OK)).tolist():
         clocks.reason[clock] = LONG_ROUND_TRIP
     conditional = options.sigmas * np.hypot(clocks.sd_ns, ROUNDING_SD_NS) + widened
-    conditional = np.minimum(conditional, hard)
+    # a host's only witness of its cable was wrong once: its prior is worth nothing any more
+    host = np.array([clock.kind is ClockKind.NIC for clock in model.clocks], np.bool_)
+    doubtful = measured.misfits.contradicted.any(axis=0) & host & (clocks.status == Status.OK)
+    conditional = np.minimum(np.where(doubtful, np.inf, conditional), hard)
+    for clock in np.flatnonzero(doubtful).tolist():
+        clocks.reason[clock] = CONTRADICTED_ELSEWHERE
     clocks.hard_ns = hard
     clocks.conditional_ns = np.where(clocks.status == Status.AMBIGUOUS, hard, conditional)
     clocks.hard_ns[model.reference] = clocks.conditional_ns[model.reference] = 0.0

@@ -127,7 +127,7 @@ def test_an_impossible_rate_withholds_the_clock(factor: float) -> None:
 
 @pytest.mark.parametrize("step_ns", [25, 40, 90, -25, -60])
 @pytest.mark.parametrize("clock", [LEAF2, SPINE1])
-@pytest.mark.parametrize("at_ns", [STEP_AT_NS, 2.7e9])
+@pytest.mark.parametrize("at_ns", [STEP_AT_NS, 2.7e9, 2.1e9])
 def test_small_step_of_a_switch_is_found(clock: int, step_ns: int, at_ns: float) -> None:
     """Steps of twice the limit show against jitter of 3 ns: only that clock is blamed."""
     run = draw(27, FABRIC, steps={clock: (at_ns, step_ns)})
@@ -135,6 +135,25 @@ def test_small_step_of_a_switch_is_found(clock: int, step_ns: int, at_ns: float)
     assert _found(solution, "clock-step") == [(0, run.model.clocks[clock].name)]
     assert solution.windows[0].status[clock] == Status.INCONSISTENT
     assert solution.windows[1].status[clock] == Status.OK
+
+
+@pytest.mark.parametrize("step_ns", [60, 1_000, 1_000_000])
+@pytest.mark.parametrize("at_ns", [2.12e9, STEP_AT_NS, 2.88e9])
+def test_step_near_the_end_of_a_window_is_found(step_ns: int, at_ns: float) -> None:
+    """It moves one sample in eight, which are not taken for late ones, however large it is."""
+    run = draw(32, FABRIC, steps={SPINE1: (at_ns, step_ns)})
+    solution = _solve(run)
+    assert _found(solution, "clock-step") == [(0, "spine1")]
+    assert _holds_all_around(run, solution, SPINE1)
+
+
+@pytest.mark.parametrize("step_ns", [80, -300])
+def test_step_of_a_host_is_found(step_ns: int) -> None:
+    """Eight exchanges show it; the leaf before it is not blamed."""
+    run = draw(33, FABRIC, steps={2: (2.4e9, step_ns)})
+    solution = _solve(run)
+    assert _found(solution, "clock-step") == [(0, "h3")]
+    assert np.flatnonzero(solution.windows[0].status != Status.OK).tolist() == [2]
 
 
 def test_step_below_the_limit_stays_within_the_conditional_bound() -> None:

@@ -69,6 +69,19 @@ def test_an_asymmetric_link_in_a_loop_is_no_such_finding() -> None:
         assert not solution.flagged.any()
 
 
+def test_a_host_refuted_in_one_window_keeps_only_the_hard_bound_in_others() -> None:
+    """Its stamps were wrong once, so equal directions are not believed elsewhere."""
+    run = draw(44, FABRIC)
+    mine = (run.exchanges["client"] == H3) & (
+        run.exchanges["t1_reference_ns"] < run.exchanges["t1_reference_ns"].min() + 2 * 10**9
+    )
+    run.exchanges["t3_local_ns"][mine] += 2_000
+    first, second = _solve(run).windows
+    assert (first.status[H3], second.status[H3]) == (3, 0)
+    assert second.bound_conditional_ns[H3] == second.bound_hard_ns[H3]
+    assert second.bound_conditional_ns[3] < second.bound_hard_ns[3]
+
+
 def test_early_arrivals_withhold_that_host_alone() -> None:
     """t3 late by more than the cable takes: impossible, and nobody else's fault."""
     run = draw(44, FABRIC)
