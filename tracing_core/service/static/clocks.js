@@ -2,7 +2,7 @@
 // Clocks: how far each host's clock is off, and how well that is known. #clocks/NAME has all rows of one.
 
 import { drawn, h, key, line, s, scroller, statusBadge, table, text, title } from "./dom.js";
-import { bound, count, duration, instant, rate, signed, since, ticks } from "./format.js";
+import { bound, count, duration, instant, minus, rate, signed, since, ticks } from "./format.js";
 
 const LEFT = 70;
 const STEP = 30;
@@ -144,7 +144,7 @@ function clockTable(clocks, histories) {
       const offset = Number(row.offset_ns);
       return { cells: [
         h("a", { href: `#clocks/${encodeURIComponent(clock.clock)}` }, clock.clock), statusBadge(row.status),
-        Math.abs(offset) > ARBITRARY_NS ? h("span", { title: `${row.offset_ns} ns` }, "own epoch") : signed(offset),
+        Math.abs(offset) > ARBITRARY_NS ? h("span", { title: `${minus(row.offset_ns)} ns` }, "own epoch") : signed(offset),
         ...(steered ? [ptp(row)] : []), rate(row.rate_ppb), bound(row.bound_conditional_ns), bound(row.bound_hard_ns),
         row.method, histories.get(clock.clock), ...(noted ? [row.reason] : [])] };
     }));
@@ -171,21 +171,24 @@ async function showOne(target, name, get) {
     return;
   }
   const { centre } = clock;
+  const steered = clock.corrections.some((row) => row.ptp_offset_ns !== null);
+  const noted = clock.corrections.some((row) => row.reason);
   const own = Math.abs(Number(centre.offset_ns)) > ARBITRARY_NS;
   target.append(...[
     h("p", {}, `${count(clock.corrections.length)} correction intervals, newest first; the marked one is the centre of the newest ` +
       "window. Both bounds are the largest within the interval. " +
-      (own ? `The clock has its own epoch: offsets are shown less ${centre.offset_ns} ns, that of the marked interval.` : "")),
+      (own ? `The clock has its own epoch: offsets are shown less ${minus(centre.offset_ns)} ns, that of the marked interval.` : "")),
     answer.prior ? h("p", { class: "note" }, `Conditional bounds hold under this prior: ${answer.prior}.`) : null,
     table([{ name: "from, on the clock itself" }, { name: "length", number: true }, { name: "offset", number: true },
       { name: "conditional", number: true }, { name: "hard", number: true }, { name: "rate", number: true },
-      { name: "one PTP exchange", number: true }, { name: "status" }, { name: "window", number: true }, { name: "notes", wrap: true }],
+      ...(steered ? [{ name: "one PTP exchange", number: true }] : []), { name: "status" }, { name: "window", number: true },
+      ...(noted ? [{ name: "notes", wrap: true }] : [])],
     clock.corrections.toReversed().map((row) => ({
       class: row.valid_from_local_ns === centre.valid_from_local_ns ? "chosen" : null,
       cells: [own ? `${row.valid_from_local_ns} ns` : instant(row.valid_from_local_ns),
         duration(since(row.valid_to_local_ns, row.valid_from_local_ns)),
         signed(own ? since(row.offset_ns, centre.offset_ns) : Number(row.offset_ns)),
-        bound(row.bound_conditional_ns), bound(row.bound_hard_ns), rate(row.rate_ppb), ptp(row), statusBadge(row.status),
-        count(row.window_index), row.reason] }))),
+        bound(row.bound_conditional_ns), bound(row.bound_hard_ns), rate(row.rate_ppb), ...(steered ? [ptp(row)] : []),
+        statusBadge(row.status), count(row.window_index), ...(noted ? [row.reason] : [])] }))),
   ].filter(Boolean));
 }

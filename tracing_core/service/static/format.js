@@ -32,7 +32,7 @@ export const instant = (ns) =>
 const trim = (value, digits) => minus(Number(value.toPrecision(digits + 1)).toString());
 
 // One minus sign everywhere, as wide as the plus sign.
-const minus = (text) => text.replaceAll("-", "\u2212");
+export const minus = (text) => text.replaceAll("-", "\u2212");
 
 // Instants exceed 2^53: subtract as BigInt first, then it is a Number.
 export const since = (instant, origin) => Number(BigInt(instant) - BigInt(origin));

@@ -26,7 +26,7 @@ async function showList(target, get) {
     duration(since(t.end_local_ns, t.start_local_ns)), t.job, t.step ?? "", t.tenant, t.root_name, count(t.span_count),
     h("span", { title: t.hosts.join(", ") }, t.hosts.length > 4 ? `${t.hosts.length} hosts` : t.hosts.join(", "))] }));
   const texts = answer.traces.map((t) =>
-    [t.trace_id, t.tenant, t.root_name, t.job, `step ${t.step ?? ""}`, instant(t.start_local_ns), ...t.hosts].join(" ").toLowerCase());
+    ` ${[t.trace_id, t.tenant, t.root_name, t.job, `step=${t.step ?? ""}`, instant(t.start_local_ns), ...t.hosts].join(" ")} `.toLowerCase());
   const shown = h("output", { class: "quiet", for: "filter" });
   const list = table([{ name: "trace" }, { name: "start, as stamped" }, { name: "duration, as stamped", number: true },
     { name: "job" }, { name: "step", number: true }, { name: "tenant" }, { name: "root" }, { name: "spans", number: true },
@@ -34,11 +34,12 @@ async function showList(target, get) {
   const lines = [...list.querySelectorAll("tbody tr")];
   const filter = () => {
     const words = input.value.toLowerCase().split(" ").filter(Boolean);
-    lines.forEach((row, i) => { row.hidden = !words.every((word) => texts[i].includes(word)); });
+    const has = (text, word) => text.includes(word.startsWith("step=") ? ` ${word} ` : word); // step=1 is not step=10
+    lines.forEach((row, i) => { row.hidden = !words.every((word) => has(texts[i], word)); });
     const left = lines.filter((row) => !row.hidden).length;
     shown.textContent = left === lines.length ? `${count(left)} traces, newest first` : `${count(left)} of ${count(lines.length)} traces`;
   };
-  const input = h("input", { type: "search", id: "filter", placeholder: "id, tenant, job, step 4, host", size: 30, oninput: filter });
+  const input = h("input", { type: "search", id: "filter", placeholder: "id, tenant, job, step=4, host", size: 30, oninput: filter });
   filter();
   target.append(h("div", { class: "controls" }, h("label", { for: "filter" }, "Filter"), input, shown), list);
   if (lines.length === LIST_MAX) target.append(h("p", {}, `Only the ${count(LIST_MAX)} newest are listed; /v1/traces finds older ones.`));
