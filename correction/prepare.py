@@ -74,6 +74,7 @@ class Prepared:
     """(receiver's stamp - sender's stamp) - anchors - serialisation - declared latencies."""
     capture_collector_ns: Int64s
     anchors: Anchors
+    """Per window and clock, at window x number of clocks + clock."""
     disturbed: Disturbed
 
     def __len__(self) -> int:
@@ -128,15 +129,16 @@ def prepare(
     link, reverse, window, capture = link[keep], reverse[keep], window[keep], capture[keep]
     samples = samples[keep]
 
-    anchor = np.zeros(len(model.clocks), np.int64)
+    # an anchor per window: a clock may be set by years between two of them
+    anchor = np.zeros(len(windows) * len(model.clocks), np.int64)
     kept = np.concatenate([a_stamp, b_stamp])
-    kept_clock = ends[link].T.ravel()
-    order = np.argsort(kept_clock, kind="stable")
-    present, first = np.unique(kept_clock[order], return_index=True)
-    anchor[present] = kept[order][first]
+    slot = (window * len(model.clocks) + ends[link].T).ravel()
+    present, first = np.unique(slot, return_index=True)
+    anchor[present] = kept[first]
     anchors = Anchors(anchor_local_ns=anchor)
-    a_rest = anchors.rest_ns(ends[link, 0], a_stamp)
-    x = anchors.rest_ns(ends[link, 1], b_stamp) - a_rest
+    a_slot, b_slot = slot[: len(link)], slot[len(link) :]
+    a_rest = anchors.rest_ns(a_slot, a_stamp)
+    x = anchors.rest_ns(b_slot, b_stamp) - a_rest
     x[reverse] *= -1.0
     frame_bytes = samples["frame_bytes"].astype(np.float64)
     for number, one in enumerate(model.links):

@@ -18,6 +18,8 @@ from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
 CENTRE_WANDER = 0.06
 """Sd of (line fitted over a window - clock at its centre) / (wander x length^1.5)."""
+SMALL_NS = 1e12
+"""Differences to coarse readings stay far below; larger ones do not come from clocks."""
 ROUNDING_NS = 1.0
 """Offset and anchor are whole ns: the hard bound takes the worst of both."""
 ROUNDING_SD_NS = 0.5
@@ -105,8 +107,11 @@ def _estimates(measured: Measured, w: int, estimate: Posterior, centre_sd_ns: fl
     system = measured.eliminated.windows[w]
     delta, sd = np.zeros(n), np.full(n, np.inf)
     offsets, covariance = clock_offsets(system, estimate)
-    delta[system.clocks] = offsets
-    sd[system.clocks] = np.hypot(np.sqrt(np.maximum(np.diag(covariance), 0.0)), centre_sd_ns)
+    # a coarse reading is right to a microsecond: an estimate far off it means broken data
+    usable = np.isfinite(offsets) & (np.abs(offsets) < SMALL_NS)
+    variance = np.where(usable, np.maximum(np.diag(covariance), 0.0), np.inf)
+    delta[system.clocks] = np.where(usable, offsets, 0.0)
+    sd[system.clocks] = np.hypot(np.sqrt(variance), centre_sd_ns)
     sd[reference] = 0.0
     return _Clocks(
         delta_ns=delta,
@@ -210,7 +215,8 @@ def _anchored(
     rest = measured.instants.rest_ns[w]
     known = np.isfinite(rest)
     whole = np.rint(np.where(known, rest, 0.0))
-    anchors = measured.prepared.anchors.anchor_local_ns
+    slots = slice(w * len(rest), (w + 1) * len(rest))
+    anchors = measured.prepared.anchors.anchor_local_ns[slots]
     anchor = np.where(known, anchors + whole.astype(np.int64), NO_TSTAMP_NS)
     here = known & (measured.instants.component[w] == 0)
     if not here[reference]:
@@ -218,5 +224,5 @@ def _anchored(
     # reading at the instant = rest + delta; the anchor lies `moved` later on this clock
     moved = whole - rest - delta_ns
     small = rest + delta_ns - rest[reference] + _local_rate(log_rate) * moved
-    small = np.rint(np.where(here, small, 0.0)).astype(np.int64)
+    small = np.rint(np.where(here & (np.abs(small) < SMALL_NS), small, 0.0)).astype(np.int64)
     return anchor, np.where(here, anchors - anchors[reference] + small, 0)

@@ -158,7 +158,10 @@ def _flips(
     c = best.covariance[np.ix_(candidates, candidates)]
     own = np.log(now / then) + np.where(bad, -1.0, 1.0) * _log_odds()
     grow = 1.0 + delta * np.diag(c)
-    single = delta * q**2 / grow + np.log(grow) + own
+    # rounding may leave a nearly determined link without a positive variance: no flip then
+    with np.errstate(invalid="ignore", divide="ignore"):
+        single = delta * q**2 / grow + np.log(grow) + own
+    single[~np.isfinite(single)] = np.inf
     # rank two: q' (D^-1 + C)^-1 q and log det(I + D C) of each 2 x 2 block
     inverse = 1.0 / delta
     p11 = (inverse + np.diag(c))[:, None]

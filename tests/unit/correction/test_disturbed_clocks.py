@@ -206,3 +206,50 @@ def test_rows_of_a_withheld_clock_promise_nothing() -> None:
     assert (mine["bound_hard_ns"] == UNBOUNDED_NS).all()
     got = solution.table.convert(np.array([NO_TSTAMP_NS]), SPINE1)
     assert got.bound_hard_ns[0] == UNBOUNDED_NS
+
+
+def test_clock_set_by_decades_between_windows_stays_exact() -> None:
+    """From uptime to TAI: a float of that difference has steps of 256 ns, the offset has none."""
+    decades_ns = 1_790_000_000_123_456_789
+    steady = _solve(draw(34, FABRIC))
+    run = draw(34, FABRIC)
+    first = np.repeat(np.arange(len(run.packets)), run.packets["hop_count"])
+    later = run.packets["capture_collector_ns"][first] >= run.windows[1, 0]
+    mine = (run.hops["node_id"] == 101) & later
+    for field in ("ingress_tstamp_local_ns", "egress_tstamp_local_ns"):
+        run.hops[field][mine] += decades_ns
+    solution = _solve(run)
+    assert [one.kind for one in solution.findings] == ["clock-jump"]
+    for window, before, shift in zip(
+        solution.windows, steady.windows, (0, decades_ns), strict=True
+    ):
+        assert int(window.offset_ns[SPINE1]) - int(before.offset_ns[SPINE1]) == shift
+        assert window.bound_hard_ns[SPINE1] == pytest.approx(before.bound_hard_ns[SPINE1])
+
+
+def test_no_damage_of_stamps_and_captures_raises() -> None:
+    """Arbitrary mixtures of shifted, stuck, negated and random stamps: always an answer."""
+    setup = Setup(leaves=3, spines=2, hosts_per_leaf=1, windows=2, samples=6, exchanges=4)
+    for seed in (61, 195, 226, 245, *range(8)):
+        rng = np.random.default_rng(seed)
+        run = draw(seed % 7, setup)
+        stamps = (
+            (run.hops, ("ingress_tstamp_local_ns", "egress_tstamp_local_ns")),
+            (run.exchanges, ("t1_reference_ns", "t2_local_ns", "t3_local_ns", "t4_reference_ns")),
+        )
+        for records, fields in stamps:
+            for field in fields:
+                hit = rng.random(len(records)) < rng.choice([0.02, 0.3, 0.9, 1.0])
+                values = records[field][hit]
+                records[field][hit] = (
+                    rng.integers(-(2**63), 2**63 - 1, len(values)),
+                    values + rng.integers(-(10**9), 10**9, len(values)),
+                    np.full(len(values), rng.choice([0, 1, 2**62 - 1, 1 - 2**62])),
+                    values[:1].repeat(len(values)),
+                    -values,
+                    values,
+                )[rng.integers(0, 6)]
+        if seed % 3 == 0:
+            run.packets["capture_collector_ns"] = run.windows[0, 0] + 5
+        solution = _solve(run)
+        assert len(solution.windows) == 2
