@@ -97,8 +97,8 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
     """The table as rows of the store, each with the worst bound within its validity."""
     solution = analysis.solution
     reported = {
-        clock: _client_offsets(analysis.ptp_log.exchanges, clock)
-        for clock in range(len(analysis.model.clocks))
+        index: _client_offsets(analysis.ptp_log.exchanges, index, clock.ip)
+        for index, clock in enumerate(analysis.model.clocks)
     }
     rows: list[Correction] = []
     for row in analysis.table.rows:
@@ -127,10 +127,10 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
 
 
 def _client_offsets(
-    exchanges: Exchanges, clock: int
+    exchanges: Exchanges, clock: int, ip: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """t2 and what the client itself computed as its offset, in order of t2."""
-    mine = exchanges[exchanges["client"] == clock]
+    mine = exchanges[(exchanges["client"] == clock) & (exchanges["client_ip"] == ip)]
     mine = mine[np.argsort(mine["t2_local_ns"], kind="stable")]
     to_client = mine["t2_local_ns"] - mine["t1_reference_ns"] - mine["c1_ns"]
     to_transmitter = mine["t4_reference_ns"] - mine["t3_local_ns"] - mine["c2_ns"]
