@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenarios by name; the first is the demo's."""
 
+from dataclasses import replace
+
 from bmv2_lab.nuisance import Nuisance
 from bmv2_lab.scenarios.parameters import Congestion, Scenario
 
@@ -25,6 +27,12 @@ _ALL = (
         summary="no bad link and no congested port: what small asymmetries alone do",
         bad_link_share=0.0,
         congestion=Congestion(congested_ports_share=0.0),
+    ),
+    Scenario(
+        name="microsecond-8x4",
+        summary="the default with switch stamps in microseconds, as BMv2 takes them: errors of "
+        "100s of ns, and bounds that say so",
+        nuisance=replace(Nuisance(), stamp_unit_ns=1_000),
     ),
     Scenario(
         name="small-4x4",
