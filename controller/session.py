@@ -66,7 +66,28 @@ class SwitchSession:
         self._election_id = 0
 
     async def become_primary(self, election_id: int = ELECTION_ID) -> None:
-        """Win the arbitration (P4Runtime 1.3 section 5), or fail: two must not write at once."""
+        """Win the arbitration (P4Runtime 1.3 section 5), or fail: two must not write at once.
+
+        A switch remembers the highest election id that it has seen. Where nobody is primary, a
+        controller that is gone had a higher one, and the next above it wins.
+        """
+        answer = await self._arbitrate(election_id)
+        status = P4RpcStatus.from_status(answer.status)
+        if status.code is fy.GRPCStatusCode.NOT_FOUND:
+            election_id = U128.decode(answer.election_id) + 1
+            answer = await self._arbitrate(election_id)
+            status = P4RpcStatus.from_status(answer.status)
+        if status.code is not fy.GRPCStatusCode.OK:
+            primary = U128.decode(answer.election_id)
+            raise SwitchError(
+                switch=self.name,
+                message=f"another controller is primary (election id {primary}, ours "
+                f"{election_id}); stop it or wait",
+            )
+        self._election_id = election_id
+
+    async def _arbitrate(self, election_id: int) -> p4r.MasterArbitrationUpdate:
+        """Ask for mastership with an election id; the switch's answer."""
         request = p4r.StreamMessageRequest(
             arbitration=p4r.MasterArbitrationUpdate(
                 device_id=self._device_id, election_id=U128.encode(election_id)
@@ -74,22 +95,11 @@ class SwitchSession:
         )
         async with self._wrapped(None):
             await self._client.send(request)
-            answer = await self._receive()
             for _ in range(STREAM_MESSAGE_COUNT_MAX):
-                if answer.WhichOneof("update") == "arbitration":
-                    break
                 answer = await self._receive()
-            else:
-                raise SwitchError(switch=self.name, message="no answer to the arbitration")
-        status = P4RpcStatus.from_status(answer.arbitration.status)
-        if status.code is not fy.GRPCStatusCode.OK:
-            primary = U128.decode(answer.arbitration.election_id)
-            raise SwitchError(
-                switch=self.name,
-                message=f"another controller is primary (election id {primary}, ours "
-                f"{election_id}); stop it or wait",
-            )
-        self._election_id = election_id
+                if answer.WhichOneof("update") == "arbitration":
+                    return answer.arbitration
+        raise SwitchError(switch=self.name, message="no answer to the arbitration")
 
     async def pipeline_cookie(self) -> int | None:
         """Cookie of the pipeline that the switch runs; None if it runs none."""

@@ -6,6 +6,7 @@ reports and `exchanges.jsonl`. Nothing here knows what is true.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from controller.fabric import Fabric
 from controller.fabric_model import fabric_model
 from controller.ptp_log import PtpLog, read_ptp_log
-from controller.telemetry.collector import Collection, collect
+from controller.telemetry.collector import Collection, CollectorCounters, collect
 from controller.telemetry.pcap import read_pcap
 from correction.engine import solve_samples
 from correction.links import link_samples
@@ -86,6 +87,22 @@ def analyse(fabric: Fabric, reports: Path, exchanges: Path) -> Analysis:
         solution=solution,
         table=steered_table(solution.table, servos),
     )
+
+
+def warn_of_refusals(analysis: Analysis) -> None:
+    """One line on stderr for reports that the fabric's description or format does not explain."""
+    counters = analysis.collection.counters
+    if counters.rejected_total:
+        reasons = ", ".join(f"{n} {reason}" for reason, n in rejected_by_reason(counters).items())
+        sys.stderr.write(
+            f"warning: {counters.rejected_total} of {counters.received} reports refused: "
+            f"{reasons}\n"
+        )
+
+
+def rejected_by_reason(counters: CollectorCounters) -> dict[str, int]:
+    """Counts of refused reports by the name of the reason, in the order of the names."""
+    return dict(sorted((reason.value, count) for reason, count in counters.rejected.items()))
 
 
 def _servos_by_clock(ptp_log: PtpLog, model: FabricModel) -> dict[int, ServoLog]:

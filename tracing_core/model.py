@@ -52,7 +52,7 @@ class ClockStatus(StrEnum):
     """What a correction row says about its clock."""
 
     SYNCHRONISED = "synchronised"
-    """The offset is determined; the bounds hold as published."""
+    """The offset is determined: the hard bound holds, the conditional one under its prior."""
     FLAGGED = "flagged"
     """The offset is not determined under the prior (design, Definitions)."""
     UNKNOWN = "unknown"

@@ -16,6 +16,7 @@ from controller.fabric_file import load_fabric
 from controller.telemetry.collector import Collection, Collector, collect
 from controller.telemetry.pcap import read_pcap
 from controller.telemetry.udp import serve_udp
+from tempotrace.analysis import rejected_by_reason
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import InputError, one_line_errors
 
@@ -50,7 +51,7 @@ def collect_command(
 
 async def _receive(fabric: Fabric, listen: str, seconds: float) -> Collection:
     host, separator, port = listen.rpartition(":")
-    if not separator or not port.isdigit() or not 0 <= int(port) <= 65535:
+    if not separator or not (port.isascii() and port.isdigit()) or not 0 <= int(port) <= 65535:
         raise InputError(f"collect: --listen {listen!r} is not HOST:PORT")
     collector = Collector(fabric)
     try:
@@ -77,7 +78,7 @@ def collection_summary(collection: Collection) -> dict[str, Any]:
         "reordered": counters.reordered,
         "restarts": counters.restarts,
         "unconfirmed": counters.unconfirmed,
-        "rejected": {reason.value: n for reason, n in sorted(counters.rejected.items())},
+        "rejected": rejected_by_reason(counters),
         "invalid_tstamps": dict(sorted(counters.invalid_tstamps.items())),
         "packets_complete": counters.complete,
         "packets_incomplete": counters.incomplete,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.fabric_file import load_fabric
-from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
+from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
 from tracing_core.model import Correction
@@ -37,6 +37,7 @@ def run(
 ) -> None:
     """Decode, join and solve; print clocks and asymmetric links."""
     analysis = analyse(load_fabric(fabric), reports, exchanges)
+    warn_of_refusals(analysis)
     document = corrections_document(analysis)
     if out is not None:
         out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -18,6 +18,7 @@ from tempotrace.interrupt import EXIT_INTERRUPTED, Interrupts
 from tempotrace.reporting import ProgressDisplay, checked, print_summary
 
 DEFAULT_SCENARIO = next(iter(SCENARIOS))
+DEFAULT_OUT = "demo-out"
 
 
 @one_line_errors
@@ -30,7 +31,10 @@ def demo(
         bool, typer.Option("--headless", help="Write the files and exit; no serving.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the files; temporary by default.")
+        Path | None,
+        typer.Option(
+            "--out", help="Folder for the files; with --headless demo-out, else temporary."
+        ),
     ] = None,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of API and page; 0: any.")
@@ -43,7 +47,9 @@ def demo(
         contextlib.ExitStack() as stack,
         Interrupts() as interrupts,
     ):
-        if out is None:
+        if out is None and headless:
+            out = Path(DEFAULT_OUT)
+        elif out is None:
             folder = tempfile.TemporaryDirectory(prefix="tempotrace-demo-")
             out = Path(stack.enter_context(folder))
         try:

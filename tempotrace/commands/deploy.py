@@ -24,6 +24,10 @@ from tempotrace.analysis import with_addresses
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 
+TENANTS = ("alpha", "beta")
+"""Tenants of a generated fabric, one host of each per leaf in turn."""
+PORT_MAX = 65_535
+
 app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
 
 
@@ -46,10 +50,19 @@ def init(
         raise InputError(f"{fabric}: is there already; --force overwrites it")
     try:
         generated = leaf_spine(
-            leaves=leaves, spines=spines, hosts_per_leaf=hosts_per_leaf, speed_gbps=speed_gbps
+            leaves=leaves,
+            spines=spines,
+            hosts_per_leaf=hosts_per_leaf,
+            speed_gbps=speed_gbps,
+            tenants=TENANTS[:hosts_per_leaf],
         )
     except ValueError as error:
         raise InputError(f"deploy init: {error}") from None
+    if first_port + len(generated.switches) - 1 > PORT_MAX:
+        raise InputError(
+            f"deploy init: {len(generated.switches)} ports from {first_port} on "
+            f"end above {PORT_MAX}"
+        )
     addresses = {
         switch.name: f"127.0.0.1:{first_port + index}"
         for index, switch in enumerate(generated.switches)

@@ -101,7 +101,7 @@ async def _serve_switches(fabric: Fabric, listening: dict[str, tuple[str, int]])
 
 def _local_address(name: str, address: str | None) -> tuple[str, int]:
     host, _, port = (address or "").rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not (port.isascii() and port.isdigit()):
         raise InputError(f"{name}: no P4Runtime address; set p4runtime in the file")
     return host, int(port)
 

@@ -9,7 +9,7 @@ import typer
 
 from controller.fabric_file import load_fabric
 from controller.fabric_model import fabric_model
-from tempotrace.analysis import analyse
+from tempotrace.analysis import analyse, warn_of_refusals
 from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.demo_run import publish
 from tempotrace.errors import InputError, one_line_errors
@@ -35,19 +35,21 @@ def serve(
     if (reports is None) != (exchanges is None):
         raise InputError("serve: --reports and --exchanges belong together")
     description = load_fabric(fabric)
-    analysis = None
-    if reports is not None and exchanges is not None:
-        analysis = analyse(description, reports, exchanges)
     with (
-        tempfile.TemporaryDirectory(prefix="tempotrace-store-") as temporary,
         Interrupts() as interrupts,
+        tempfile.TemporaryDirectory(prefix="tempotrace-store-") as temporary,
         open_store(store_path or Path(temporary)) as store,
     ):
+        analysis = None
+        if reports is not None and exchanges is not None:
+            analysis = analyse(description, reports, exchanges)
+            warn_of_refusals(analysis)
         if analysis is not None:
             publish(analysis, store)
         else:
             model = fabric_model(description)
             store.fabric.replace(nodes_of(model), links_of(model))
+        interrupts.check()
         with start_service(store, host, port) as service:
             typer.echo(f"page {service.url}/   API {service.url}/docs")
             typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")

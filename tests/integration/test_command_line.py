@@ -112,6 +112,8 @@ def test_collecting_from_a_socket_prints_counts(fabric_text: str, tmp_path: Path
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         while process.poll() is None:
             sender.sendto(b"no report", ("127.0.0.1", port))
+            sender.sendto(b"", ("127.0.0.1", port))
+            sender.sendto(bytes([0x20]) + bytes(40), ("127.0.0.1", port))
             time.sleep(0.05)
     out, err = process.communicate()
     assert process.returncode == 0, err
@@ -119,6 +121,7 @@ def test_collecting_from_a_socket_prints_counts(fabric_text: str, tmp_path: Path
     assert summary["received"] > 0
     assert summary["decoded"] == 0
     assert sum(summary["rejected"].values()) == summary["received"]
+    assert len(summary["rejected"]) > 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -167,3 +170,13 @@ def test_a_serving_demo_ends_on_sigterm_and_frees_its_port(tmp_path: Path) -> No
         assert client.connect_ex(("127.0.0.1", port)) != 0
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_one_host_a_leaf_is_a_fabric(tmp_path: Path) -> None:
+    """The generator takes one tenant where a leaf has one host."""
+    path = tmp_path / "fabric.yaml"
+    result = _run("deploy", "init", "-f", str(path), "--hosts-per-leaf", "1")
+    assert result.returncode == 0, result.stderr
+    result = _run("deploy", "init", "-f", str(path), "--first-port", "65530", "--force")
+    assert result.returncode == 2
+    assert "65535" in result.stderr

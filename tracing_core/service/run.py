@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an application on uvicorn in a thread and takes it down without a trace."""
 
+import asyncio
+import logging
 import socket
 import threading
 from typing import Any
@@ -11,6 +13,12 @@ from fastapi import FastAPI
 SHUTDOWN_S = 2
 """Time that open connections get to finish when the service stops."""
 START_S = 30.0
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for a request that was cut off because the service ended."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
 
 
 class _Server(uvicorn.Server):
@@ -67,6 +75,7 @@ def serve_in_thread(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Ser
     except OSError:
         listener.close()
         raise
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(
         uvicorn.Config(
             app,
