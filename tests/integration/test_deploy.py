@@ -241,3 +241,21 @@ def _udp_frame(src_ip: int, dst_ip: int, src_port: int, dst_port: int) -> bytes:
     header[10:12] = (words ^ 0xFFFF).to_bytes(2, "big")
     ethernet = bytes.fromhex("020001000001") + bytes.fromhex("020000000101") + b"\x08\x00"
     return ethernet + bytes(header) + udp + payload
+
+
+@in_grpc_loop
+async def test_a_controller_that_is_gone_does_not_lock_the_switch(program: SwitchProgram) -> None:
+    """A switch remembers the highest election id; with nobody primary the next one above wins."""
+    small = leaf_spine(leaves=1, spines=1)
+    async with running(small, program) as (_, addresses, _server):
+        switch = small.switches[0]
+        async with open_session(
+            name=switch.name,
+            address=addresses[switch.name],
+            device_id=switch.device_id,
+            schema=SCHEMA,
+        ) as former:
+            await former.become_primary(2_000)
+        result = await deploy(small, addresses)
+        assert result.ok
+        assert result.errors == ()
