@@ -10,12 +10,12 @@ from enum import IntEnum, unique
 
 import numpy as np
 
-from bmv2_lab.fabric_of import scenario_fabric
+from bmv2_lab.fabric_of import inner_links, scenario_fabric
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.background import Load
 from bmv2_lab.simulator.clocks import Oscillator
 from bmv2_lab.truth import TrueLink
-from controller.fabric import Fabric, Link, LinkEnd
+from controller.fabric import Fabric, LinkEnd
 
 TAI_EPOCH_NS = 1_790_000_000_000_000_000
 """True time 0 on the TAI scale that PTP distributes: a fixed instant in 2026."""
@@ -92,16 +92,11 @@ def draw_fabric(scenario: Scenario, seed: int) -> DrawnFabric:
     )
 
 
-def _is_fabric_link(fabric: Fabric, link: Link) -> bool:
-    hosts = {host.name for host in fabric.hosts}
-    return link.a.node not in hosts and link.b.node not in hosts
-
-
 def _draw_links(
     scenario: Scenario, fabric: Fabric, rng: np.random.Generator
 ) -> tuple[TrueLink, ...]:
     nuisance = scenario.nuisance
-    inner = [i for i, link in enumerate(fabric.links) if _is_fabric_link(fabric, link)]
+    inner = inner_links(fabric)
     bad_count = round(len(inner) * scenario.bad_link_share)
     bad = set(rng.choice(inner, size=bad_count, replace=False).tolist()) if bad_count else set()
     links: list[TrueLink] = []
@@ -204,9 +199,8 @@ def _draw_loads(
     scenario: Scenario, fabric: Fabric, rng: np.random.Generator
 ) -> dict[LinkEnd, dict[int, Load]]:
     congestion = scenario.congestion
-    ends = [
-        end for link in fabric.links if _is_fabric_link(fabric, link) for end in (link.a, link.b)
-    ]
+    inner = [fabric.links[index] for index in inner_links(fabric)]
+    ends = [end for link in inner for end in (link.a, link.b)]
     count = round(len(ends) * congestion.congested_ports_share)
     chosen = rng.choice(len(ends), size=count, replace=False).tolist() if count else []
     congested = {ends[i] for i in chosen}

@@ -33,6 +33,16 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
     )
 
 
+def inner_links(fabric: Fabric) -> list[int]:
+    """Indices of the links between switches, in the order of the file."""
+    hosts = {host.name for host in fabric.hosts}
+    return [
+        index
+        for index, link in enumerate(fabric.links)
+        if link.a.node not in hosts and link.b.node not in hosts
+    ]
+
+
 def _models(scenario: Scenario) -> tuple[DeviceModel, ...]:
     nuisance = scenario.nuisance
     return device_models(

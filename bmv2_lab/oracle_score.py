@@ -9,20 +9,16 @@ from numpy.typing import NDArray
 
 from bmv2_lab.scoring import BAD_LINK_NS
 from bmv2_lab.truth import Truth
-from correction.links import JoinCounters
-from correction.measure import measure
-from correction.model import FabricModel
+from correction.measure import Measured
 from correction.oracle import oracle
-from correction.records import NO_TSTAMP_NS, LinkSamples
+from correction.records import NO_TSTAMP_NS
 from correction.servo import ServoLog, steered_table
 
 
 def oracle_errors_ns(
     truth: Truth,
-    model: FabricModel,
-    samples: LinkSamples,
+    measured: Measured,
     servos: Mapping[int, ServoLog],
-    windows: NDArray[np.int64],
     *,
     asymmetry_sd_ns: float,
 ) -> dict[str, NDArray[np.float64]]:
@@ -31,8 +27,7 @@ def oracle_errors_ns(
     asymmetry_sd_ns: the true deviation of the healthy links' asymmetry.
     """
     bad = np.array([abs(link.asymmetry_ns) >= BAD_LINK_NS for link in truth.links])
-    measured = measure(samples, model, windows, JoinCounters())
-    solution = oracle(measured, bad, asymmetry_sd_ns=np.full(len(model.links), asymmetry_sd_ns))
+    solution = oracle(measured, bad, asymmetry_sd_ns=np.full(len(bad), asymmetry_sd_ns))
     table = steered_table(solution.table, servos)
     errors: dict[str, list[float]] = {}
     for window in truth.windows:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bmv2_lab.fabric_of import inner_links
 from bmv2_lab.truth import TrueFault, Truth
 from controller.fabric import Fabric, LinkEnd, cabling
 from tracing_core.corrections import CorrectionTable
@@ -160,12 +161,10 @@ def _unexplained_share(truth: Truth, fabric: Fabric, flagged: set[str]) -> float
 
 def score_links(truth: Truth, fabric: Fabric, estimates: Mapping[str, LinkEstimate]) -> LinkScore:
     """Scores the asymmetric links between switches."""
-    hosts = {host.name for host in fabric.hosts}
     true_bad: set[str] = set()
     found: set[str] = set()
-    for link, true_link in zip(fabric.links, truth.links, strict=True):
-        if link.a.node in hosts or link.b.node in hosts:
-            continue
+    for index in inner_links(fabric):
+        link, true_link = fabric.links[index], truth.links[index]
         if abs(true_link.asymmetry_ns) >= BAD_LINK_NS:
             true_bad.add(link.name)
         estimate = estimates.get(link.name)

@@ -28,6 +28,7 @@ from correction.solution import FabricSolution
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
 from correction.windows import telemetry_windows
 from tracing_core.model import ClockStatus, Correction, LinkEstimate
+from tracing_core.store import Store, links_of, nodes_of
 
 _CLOCK_STATUS = {
     Status.OK: ClockStatus.SYNCHRONISED,
@@ -141,6 +142,13 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
             )
         )
     return rows
+
+
+def publish(analysis: Analysis, store: Store) -> int:
+    """Put an analysis into the store; returns the new correction version."""
+    store.fabric.replace(nodes_of(analysis.model), links_of(analysis.model))
+    store.telemetry.append(analysis.collection.packets, analysis.collection.hops)
+    return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
 
 
 def _client_offsets(

@@ -39,12 +39,12 @@ from bmv2_lab.scoring import (
     undecided_far_share,
 )
 from controller.fabric_file import load_fabric
-from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
+from tempotrace.analysis import Analysis, analyse, publish
 from tempotrace.service import start_service
 from tracing_core.analysis import Analysis as StoreAnalysis
 from tracing_core.sdk import OtlpExport
 from tracing_core.service.run import ServiceHandle
-from tracing_core.store import Store, links_of, nodes_of
+from tracing_core.store import Store
 
 SUMMARY_VERSION = 1
 HTTP_TIMEOUT_S = 60.0
@@ -95,7 +95,7 @@ def run_demo(
             progress("store", 0.0)
             publish(analysis, store)
             progress("score", 0.0)
-            summary = score_run(run, analysis, store, service, progress)
+            summary = score_run(run, analysis, store, service)
             run.lab.truth.write(out / TRUTH_FILE)
             summary["wall_s"] = round(time.monotonic() - started_s, 1)
             write_summary(summary, out)
@@ -105,13 +105,6 @@ def run_demo(
             )
     finally:
         shutil.rmtree(store_path, ignore_errors=True)
-
-
-def publish(analysis: Analysis, store: Store) -> int:
-    """Put an analysis into the store; returns the new correction version."""
-    store.fabric.replace(nodes_of(analysis.model), links_of(analysis.model))
-    store.telemetry.append(analysis.collection.packets, analysis.collection.hops)
-    return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
 
 
 def _export_spans(run: LabRun, out: Path, service: ServiceHandle, progress: Progress) -> None:
@@ -125,18 +118,14 @@ def _export_spans(run: LabRun, out: Path, service: ServiceHandle, progress: Prog
             export.export(spans[first : first + EXPORT_STEP_SPANS])
 
 
-def score_run(
-    run: LabRun, analysis: Analysis, store: Store, service: ServiceHandle, progress: Progress
-) -> Summary:
+def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHandle) -> Summary:
     """The summary of the design's contract; the only place that sees both answer and truth."""
     truth, fabric = run.lab.truth, analysis.fabric
     table = store.corrections.table()
     oracle = oracle_errors_ns(
         truth,
-        analysis.model,
-        analysis.samples,
+        analysis.solution.measured,
         analysis.servos,
-        analysis.windows,
         asymmetry_sd_ns=run.scenario.nuisance.link_asymmetry_sd_ns,
     )
     sync = score_sync(truth, fabric, table, oracle)

@@ -3,7 +3,7 @@
 
 import sys
 
-EXIT_INTERRUPTED = 130
+from tempotrace.interrupt import EXIT_INTERRUPTED
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ from controller.pipeline import PipelineError
 from controller.ptp_log import PtpLogError
 from controller.telemetry.pcap import PcapError
 
-EXIT_GOOD = 0
 EXIT_CHECK_FAILED = 1
 EXIT_WRONG_INPUT = 2
 

@@ -14,11 +14,13 @@ from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
-from tracing_core.model import Correction
+from tracing_core.corrections import CorrectionTable
 
 app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
 
 CORRECTIONS_VERSION = 1
+FIRST_VERSION = 1
+"""Correction version of a single recording's rows."""
 
 
 @app.callback()
@@ -91,24 +93,6 @@ def _number(value: float) -> float | None:
     return round(value, 3) if math.isfinite(value) else None
 
 
-def newest_rows(analysis: Analysis) -> dict[str, Correction]:
-    """Per clock, the row of the newest window with the smallest bound: that at its centre."""
-    rows = correction_rows(analysis)
-    newest = int(analysis.table.rows["window"].max(initial=0))
-    best: dict[str, Correction] = {}
-    for row, window in zip(rows, analysis.table.rows["window"].tolist(), strict=True):
-        if window != newest:
-            continue
-        kept = best.get(row.clock)
-        if kept is None or _width(row) < _width(kept):
-            best[row.clock] = row
-    return best
-
-
-def _width(row: Correction) -> float:
-    return math.inf if row.bound_conditional_ns is None else row.bound_conditional_ns
-
-
 def _print(analysis: Analysis) -> None:
     console = Console()
     if not len(analysis.windows):
@@ -122,9 +106,10 @@ def _print(analysis: Analysis) -> None:
         clocks.add_column(
             name, justify="left" if name in ("clock", "status") else "right", overflow="fold"
         )
-    rows = newest_rows(analysis)
+    rows = [(FIRST_VERSION, row) for row in correction_rows(analysis)]
+    newest = CorrectionTable(rows, version=FIRST_VERSION).newest_windows()
     for clock in analysis.model.clocks:
-        row = rows.get(clock.name)
+        row = newest[clock.name].centre if clock.name in newest else None
         if row is None:
             clocks.add_row(clock.name, "unknown", "", "", "", "")
             continue

@@ -9,9 +9,8 @@ import typer
 
 from controller.fabric_file import load_fabric
 from controller.fabric_model import fabric_model
-from tempotrace.analysis import analyse, warn_of_refusals
+from tempotrace.analysis import analyse, publish, warn_of_refusals
 from tempotrace.commands.options import DEFAULT_PORT, FabricFile
-from tempotrace.demo_run import publish
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
 from tempotrace.service import open_store, start_service
