@@ -103,6 +103,7 @@ def ptp_sync(
     port_number: int = 1,
     sequence_id: int,
     timestamp_ns: int = 0,
+    correction_scaled_ns: int = 0,
     two_step: bool = True,
 ) -> bytes:
     """A Sync frame; two-step by default, its exact time follows in the Follow_Up."""
@@ -115,6 +116,7 @@ def ptp_sync(
             port_number=port_number,
             sequence_id=sequence_id,
             timestamp_ns=timestamp_ns,
+            correction_scaled_ns=correction_scaled_ns,
             two_step=two_step,
         ),
     )
@@ -153,6 +155,7 @@ def ptp_delay_req(
     port_number: int = 1,
     sequence_id: int,
     timestamp_ns: int = 0,
+    correction_scaled_ns: int = 0,
 ) -> bytes:
     """A Delay_Req frame of the client; it leaves at t3."""
     return ptp_frame(
@@ -164,6 +167,7 @@ def ptp_delay_req(
             port_number=port_number,
             sequence_id=sequence_id,
             timestamp_ns=timestamp_ns,
+            correction_scaled_ns=correction_scaled_ns,
         ),
     )
 
@@ -180,7 +184,11 @@ def ptp_delay_resp(
     requesting_port_number: int = 1,
     correction_scaled_ns: int = 0,
 ) -> bytes:
-    """A Delay_Resp frame: `timestamp_ns` is when the Delay_Req arrived (t4)."""
+    """A Delay_Resp frame: `timestamp_ns` is when the Delay_Req arrived (t4).
+
+    Its correctionField is what the Delay_Req arrived with (IEEE 1588-2019 11.3.2): the responder
+    passes on `parse_ptp(delay_req).correction_scaled_ns`.
+    """
     return ptp_frame(
         addresses,
         PtpMessage(
