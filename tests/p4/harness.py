@@ -8,6 +8,7 @@ bytes, not with the product's decoder.
 
 import functools
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,9 @@ COLLECTOR_PORT = 32766
 DOMAIN_ID = 0x5454
 RESIDENCE = 1500
 ALL_ONES = (1 << 64) - 1
+
+SEND_OBSERVERS: list[Callable[["Node", bytes, int, "Sent"], None]] = []
+"""Called at the end of every `Node.send`: BMv2, where it is installed, gets the same frames."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -172,6 +176,8 @@ class Node:
                     sent.emitted.append((output.port, output.frame))
                 else:
                     waiting.append(output)
+        for observe in SEND_OBSERVERS:
+            observe(self, frame, port, sent)
         return sent
 
 
