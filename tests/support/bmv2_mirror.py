@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every frame of a test through BMv2 as well, and both outputs compared byte for byte.
+
+The embedded switch of the test is run once more under BMv2's conditions (empty queues), on
+registers of its own; BMv2 gets the same tables over P4Runtime and the same frame. What may differ
+are the named timing fields of `frame_fields`. A UDP checksum over such a field must differ exactly
+by what the field differs. Copies of one frame leave BMv2 in no defined order across ports.
+"""
+
+import weakref
+from dataclasses import dataclass, field
+
+from finsy import pbutil
+from finsy.proto import p4i
+
+from bmv2_lab.switch import EgressCopy, EmbeddedSwitch, Emitted
+from bmv2_lab.switch.pipeline_info import PipelineInfo
+from bmv2_lab.switch.translate import SwitchProgram
+from controller.pipeline import Pipeline
+from tests.support.bmv2_state import Row, read_rows, updates
+from tests.support.bmv2_switch import Bmv2Switch
+from tests.support.frame_fields import Dissection, dissect, ones_sum
+
+POOL_SIZE = 4
+"""BMv2 processes per test session: a path of as many switches keeps all its nodes loaded."""
+RESIDENCE = 100
+"""Stamp units that a copy stays in the embedded switch; BMv2's own are masked."""
+
+Frames = list[tuple[int, bytes]]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a session compared."""
+
+    packets: int = 0
+    frames: int = 0
+    nodes: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class _Twin:
+    """What BMv2 was told of one embedded switch, and the registers that go with BMv2's frames."""
+
+    info: PipelineInfo
+    program: SwitchProgram
+    registers: dict[str, list[int]]
+    rows: dict[tuple[str, object], Row] = field(default_factory=dict)
+    now: int = 1_000_000
+
+
+@dataclass(eq=False, slots=True)
+class _Slot:
+    """One BMv2 process and the twin that it holds."""
+
+    bmv2: Bmv2Switch
+    twin: _Twin | None = None
+    used: int = 0
+
+
+class Mirror:
+    """Sends what embedded switches get to BMv2 too; `compare` raises AssertionError."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.counts = Counts()
+        self._json = pipeline.bmv2_json.encode()
+        self._p4info = pbutil.from_text(pipeline.p4info, p4i.P4Info)
+        self._twins: weakref.WeakKeyDictionary[EmbeddedSwitch, _Twin] = weakref.WeakKeyDictionary()
+        self._slots: list[_Slot] = []
+        self._clock = 0
+
+    def close(self) -> None:
+        """End all processes."""
+        for slot in self._slots:
+            slot.bmv2.close()
+        self._slots.clear()
+
+    def compare(self, switch: EmbeddedSwitch, frame: bytes, port: int) -> None:
+        """One frame into both switches."""
+        twin = self._twin(switch)
+        slot = self._slot(twin)
+        rows = read_rows(switch, twin.info)
+        for batch in updates(rows, twin.rows):
+            slot.bmv2.write(batch)
+        twin.rows = rows
+        expected = _run(switch, twin, frame, port)
+        actual = slot.bmv2.send(frame, port)
+        self.counts.packets += 1
+        self.counts.frames += len(actual)
+        assert_same(expected, actual)
+
+    def _twin(self, switch: EmbeddedSwitch) -> _Twin:
+        twin = self._twins.get(switch)
+        if twin is None or twin.program is not switch.program:
+            info = PipelineInfo.build(self._p4info, switch.program)
+            registers = {name: [0] * len(cells) for name, cells in switch.state.registers.items()}
+            twin = self._twins[switch] = _Twin(info, switch.program, registers)
+            self.counts.nodes += 1
+        return twin
+
+    def _slot(self, twin: _Twin) -> _Slot:
+        """The process that holds a twin: its own, a new one, or the one not used for longest."""
+        self._clock += 1
+        slot = next((slot for slot in self._slots if slot.twin is twin), None)
+        if slot is None:
+            alive = set(map(id, self._twins.values()))
+            free = [slot for slot in self._slots if id(slot.twin) not in alive]
+            if free:
+                slot = free[0]
+            elif len(self._slots) < POOL_SIZE:
+                slot = _Slot(Bmv2Switch())
+                self._slots.append(slot)
+            else:
+                slot = min(self._slots, key=lambda item: item.used)
+            self._load(slot, twin)
+        slot.used = self._clock
+        return slot
+
+    def _load(self, slot: _Slot, twin: _Twin) -> None:
+        """Make a process a fresh switch, then bring back what the twin had."""
+        if slot.twin is not None:
+            groups = {
+                key: row
+                for key, row in slot.twin.rows.items()
+                if row.kind in ("clone_session", "multicast_group")
+            }
+            for batch in updates({}, groups):
+                slot.bmv2.write(batch)
+            # The evicted twin starts from nothing when it comes back.
+            slot.twin.rows = {}
+        slot.twin = None
+        slot.bmv2.push(self._p4info, self._json)
+        for name, cells in twin.registers.items():
+            for index, value in enumerate(cells):
+                if value:
+                    slot.bmv2.thrift.write_register(name, index, value)
+        slot.twin = twin
+
+
+def _run(switch: EmbeddedSwitch, twin: _Twin, frame: bytes, port: int) -> Frames:
+    """What the embedded switch sends, without a trace in its own counters and registers."""
+    state = switch.state
+    cells = [entry.cell for table in state.tables.values() for entry in table.entries.values()]
+    cells += [table.default for table in state.tables.values()]
+    arrays = [*state.counter_packets.values(), *state.counter_bytes.values()]
+    counted = [cell[3:5] for cell in cells]
+    saved = [array[:] for array in arrays]
+    own = {name: array[:] for name, array in state.registers.items()}
+    for name, array in state.registers.items():
+        array[:] = twin.registers[name]
+    try:
+        return _pass(switch, twin, frame, port)
+    finally:
+        for name, array in state.registers.items():
+            twin.registers[name] = array[:]
+            array[:] = own[name]
+        for array, values in zip(arrays, saved, strict=True):
+            array[:] = values
+        for cell, values in zip(cells, counted, strict=True):
+            cell[3:5] = values
+
+
+def _pass(switch: EmbeddedSwitch, twin: _Twin, frame: bytes, port: int) -> Frames:
+    twin.now += 10_000
+    waiting: list[EgressCopy] = list(switch.ingress(frame, port, twin.now))
+    sent: Frames = []
+    while waiting:
+        for output in switch.egress(
+            waiting.pop(0),
+            enq_timestamp=twin.now + RESIDENCE // 2,
+            enq_qdepth=0,
+            deq_timedelta=RESIDENCE // 2,
+            deq_qdepth=0,
+            egress_tstamp=twin.now + RESIDENCE,
+        ):
+            if isinstance(output, Emitted):
+                sent.append((output.port, output.frame))
+            else:
+                waiting.append(output)
+    return sent
+
+
+# Comparison
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One frame that left, with what time decides taken out."""
+
+    port: int
+    cut: Dissection
+    rest: bytes
+
+    @classmethod
+    def of(cls, port: int, frame: bytes) -> "_Seen":
+        cut = dissect(frame, port)
+        numbers = [cut.sequence] if cut.sequence is not None else []
+        return cls(port, cut, cut.without([*cut.timing, *numbers]))
+
+    def sequence(self) -> bytes:
+        place = self.cut.sequence
+        return b"" if place is None else self.cut.frame[place.start : place.end]
+
+
+def _sorted(frames: Frames) -> list[_Seen]:
+    seen = [_Seen.of(port, frame) for port, frame in frames]
+    return sorted(seen, key=lambda item: (item.port, item.rest, item.sequence()))
+
+
+def assert_same(expected: Frames, actual: Frames) -> None:
+    """Both switches sent the same; otherwise names the first field that differs."""
+    ours, theirs = _sorted(expected), _sorted(actual)
+    ports = [item.port for item in ours], [item.port for item in theirs]
+    assert ports[0] == ports[1], (
+        f"sent on ports {ports[0]} by the embedded switch, {ports[1]} by BMv2\n"
+        + _dump(ours, theirs)
+    )
+    for our, their in zip(ours, theirs, strict=True):
+        _assert_same_frame(our, their)
+    numbers = [sorted(item.sequence() for item in items) for items in (ours, theirs)]
+    assert numbers[0] == numbers[1], "report.sequence_number differs\n" + _dump(ours, theirs)
+
+
+def _assert_same_frame(our: _Seen, their: _Seen) -> None:
+    names = [field.name for field in our.cut.timing]
+    if our.rest != their.rest or names != [field.name for field in their.cut.timing]:
+        length = min(len(our.rest), len(their.rest))
+        differ = [i for i in range(length) if our.rest[i] != their.rest[i]] or [length]
+        fields = dict.fromkeys(our.cut.name_at(position) for position in differ)
+        raise AssertionError(
+            f"port {our.port}: {', '.join(fields)} differ from BMv2\n" + _dump([our], [their])
+        )
+    for segment in our.cut.segments:
+        sums = [ones_sum(item.cut.frame[segment.start : segment.end]) for item in (our, their)]
+        assert sums[0] == sums[1], f"port {our.port}: {segment.name} does not fit its fields\n" + (
+            _dump([our], [their])
+        )
+
+
+def _dump(ours: list[_Seen], theirs: list[_Seen]) -> str:
+    lines = []
+    for name, items in (("embedded", ours), ("BMv2", theirs)):
+        lines += [f"{name:>8} port {item.port}: {item.cut.frame.hex()}" for item in items]
+    return "\n".join(lines)
