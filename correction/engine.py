@@ -159,4 +159,5 @@ def _link_estimates(
         bad_probability=selection.bad_probability[:count],
         asymmetric=bad & in_loop & (np.abs(a) >= options.asymmetric_ns),
         half_round_trip_ns=np.divide(half, number, out=np.full(count, np.nan), where=number > 0),
+        shared_ns=measured.unknowns.design[:, count:] @ selection.averaged.q_ns[count:],
     )

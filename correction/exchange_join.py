@@ -5,7 +5,8 @@ Key: (domain, message type, source port identity, destination, sequenceId), and 
 sequenceId comes round again. A Sync gives t1 -> first hop's ingress (the time transmitter's
 access link) and last hop's egress -> t2 (the client's); a Delay_Req gives t3 -> first hop's
 ingress (the client's) and last hop's egress -> t4 (the time transmitter's). The switches between
-them do not matter here, so no residence enters, measured or told by correctionField.
+them do not matter here, so no residence enters, measured or told by correctionField, and nothing
+of what the controller made transparent clocks add can come back as a measurement (`injected`).
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ from correction.timebase import NS_PER_S, Bools, Int64s, has_stamp
 
 SYNC = 0
 DELAY_REQ = 1
+CORRECTION_BELOW_ZERO_NS_MAX = 10_000
+"""A correctionField may be that far below zero: `delayAsymmetry` of a port (sent as its negative in
+a Delay_Req) and link delays less a constant. Residence is positive; more is a broken bridge."""
+LINK_DELAY_ERROR_NS_MAX = 100
+"""Link delays that a transparent clock adds are estimates: the rest of the path may come out
+negative by this much."""
 STALE_NS = NS_PER_S
 """A packet whose capture is off its exchange's stamp by more, against the median of that clock,
 is another round of the same sequenceId."""
@@ -46,17 +53,21 @@ _KEY_DTYPE = np.dtype(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Message:
+class Message:
     """One direction of all exchanges: which stamps belong to which end."""
 
     message_type: int
     sent: str
     received: str
+    correction: str
+    """Field of its correctionField total."""
 
 
-_MESSAGES = (
-    _Message(message_type=SYNC, sent="t1_reference_ns", received="t2_local_ns"),
-    _Message(message_type=DELAY_REQ, sent="t3_local_ns", received="t4_reference_ns"),
+MESSAGES = (
+    Message(message_type=SYNC, sent="t1_reference_ns", received="t2_local_ns", correction="c1_ns"),
+    Message(
+        message_type=DELAY_REQ, sent="t3_local_ns", received="t4_reference_ns", correction="c2_ns"
+    ),
 )
 
 
@@ -87,7 +98,8 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     reject((transmitter != address[model.reference]) | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
     reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
     c1, c2 = exchanges["c1_ns"], exchanges["c2_ns"]
-    reject((c1 < 0) | (c2 < 0), Reject.EXCHANGE_CORRECTION_NEGATIVE)
+    below = -CORRECTION_BELOW_ZERO_NS_MAX
+    reject((c1 < below) | (c2 < below), Reject.EXCHANGE_CORRECTION_NEGATIVE)
     reject((c1 > CORRECTION_NS_MAX) | (c2 > CORRECTION_NS_MAX), _TOO_LARGE)
     # round trip = (t4 - t1) - (t3 - t2): differences on one clock each, so no epoch remains
     turnaround = exchanges["t3_local_ns"] - exchanges["t2_local_ns"]
@@ -95,7 +107,8 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     rate_slack = np.abs(turnaround.astype(np.float64)) * model.rate_offset_max_ppb * 2e-9
     units = 4 * max((clock.stamp_unit_ns for clock in model.clocks), default=1)
     residual = (whole - turnaround - c1 - c2).astype(np.float64)
-    reject(residual < -(rate_slack + units), Reject.EXCHANGE_DELAY_NEGATIVE)
+    slack = rate_slack + units + LINK_DELAY_ERROR_NS_MAX
+    reject(residual < -slack, Reject.EXCHANGE_DELAY_NEGATIVE)
     accepted = exchanges[told]
     unique, first = np.unique(accepted, return_index=True)
     counters.reject(Reject.EXCHANGE_DUPLICATE, len(accepted) - len(unique))
@@ -141,8 +154,9 @@ def access_samples(
     parts = [np.zeros(0, LINK_SAMPLE_DTYPE)]
     if len(accepted) and len(ptp):
         nic_of_ip = {c.ip: i for i, c in enumerate(model.clocks) if c.kind is ClockKind.NIC}
-        for message in _MESSAGES:
-            rows, found = _join(accepted, ptp, message, counters)
+        for message in MESSAGES:
+            row, candidate = join_to_packets(accepted, ptp, message, counters)
+            rows, found = accepted[row], ptp[candidate]
             counters.exchanges_joined += len(rows)
             ends = (("src_ip", True), ("dst_ip", False))
             for ip_field, from_host in ends:
@@ -156,10 +170,10 @@ def access_samples(
     return np.concatenate(parts)
 
 
-def _join(
-    exchanges: Exchanges, ptp: Packets, message: _Message, counters: JoinCounters
-) -> tuple[Exchanges, Packets]:
-    """Pairs of exchange and packet that belong together beyond doubt."""
+def join_to_packets(
+    exchanges: Exchanges, ptp: Packets, message: Message, counters: JoinCounters
+) -> tuple[Int64s, Int64s]:
+    """Pairs of exchange and packet, as two index arrays, that belong together beyond doubt."""
     wanted, offered = _exchange_keys(exchanges, message), _packet_keys(ptp)
     keys, inverse = np.unique(np.concatenate([wanted, offered]), return_inverse=True)
     exchange_key, packet_key = inverse[: len(wanted)], inverse[len(wanted) :]
@@ -183,7 +197,7 @@ def _join(
     sure = near & (near_per_row[row] == 1) & (near_per_packet[candidate] == 1)
     doubtful = np.count_nonzero(near_per_row > 0) - np.count_nonzero(sure)
     counters.reject(Reject.EXCHANGE_AMBIGUOUS, doubtful)
-    return exchanges[row[sure]], ptp[candidate[sure]]
+    return row[sure], candidate[sure]
 
 
 def _end_samples(
@@ -228,7 +242,7 @@ def _end_samples(
     return samples
 
 
-def _exchange_keys(exchanges: Exchanges, message: _Message) -> NDArray[np.void]:
+def _exchange_keys(exchanges: Exchanges, message: Message) -> NDArray[np.void]:
     keys = np.zeros(len(exchanges), _KEY_DTYPE)
     prefix = "sync" if message.message_type == SYNC else "delay_req"
     keys["domain"] = exchanges["ptp_domain"]

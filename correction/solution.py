@@ -75,6 +75,9 @@ class LinkEstimates:
     """Rejected, observable, and |a_ns| at least the reporting threshold."""
     half_round_trip_ns: Float64s
     """Mean one-way delay of both directions, latencies removed; NaN without data."""
+    shared_ns: Float64s
+    """What stamp-point constants that a group shares add to half the difference between the two
+    directions' stamps, beyond a_ns and the declared latencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,10 @@
 """Unicast PTP over UDP between the grandmaster and every client, as real packets.
 
 Two-step Sync and Follow_Up, Delay_Req and Delay_Resp (IEEE 1588-2019 clauses 9.5 and 11.3); the
-client's PI servo steers its PHC. What the hosts could log is kept: t1..t4 with the identities of
-the messages, and every adjustment of the PHC.
+client's PI servo steers its PHC. correctionField is honoured as linuxptp does: what transparent
+clocks added to a Sync (and its Follow_Up) is taken off the way there, what they added to a
+Delay_Req comes back in the Delay_Resp and is taken off the way back. What the hosts could log is
+kept: t1..t4, c1 and c2 with the identities of the messages, and every adjustment of the PHC.
 """
 
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from controller.telemetry.ptp import (
     ptp_follow_up,
     ptp_sync,
 )
+from correction.exchange import estimate_offset
 from correction.records import EXCHANGE_DTYPE
 
 FOLLOW_UP_DELAY_NS = 40_000
@@ -33,6 +36,8 @@ FOLLOW_UP_DELAY_NS = 40_000
 DELAY_REQ_DELAY_NS_MAX = 3_000_000
 """A client answers a Sync with a Delay_Req after up to this long (random)."""
 DELAY_RESP_DELAY_NS = 30_000
+NO_SEQUENCE_ID = -1
+"""Of a message that has not been sent or received."""
 
 
 def clock_identity(mac: int) -> int:
@@ -44,10 +49,12 @@ def clock_identity(mac: int) -> int:
 class _Pending:
     """The exchange that a client is in the middle of."""
 
-    sync_sequence_id: int = -1
+    sync_sequence_id: int = NO_SEQUENCE_ID
     t2_local_ns: int = 0
+    c1_ns: int = 0
+    """correctionField of the Sync; the Follow_Up's is added when it comes."""
     t1_reference_ns: int | None = None
-    delay_req_sequence_id: int = -1
+    delay_req_sequence_id: int = NO_SEQUENCE_ID
     t3_local_ns: int = 0
 
 
@@ -95,7 +102,10 @@ class PtpClient:
         message = parse_ptp(frame)
         if message.message_type != PtpMessageType.SYNC:
             return
-        self._pending = _Pending(message.sequence_id, rx_local_ns)
+        correction_ns = message.correction_ns
+        if correction_ns is None:  # too large to state: the delay of this Sync is not known
+            return
+        self._pending = _Pending(message.sequence_id, rx_local_ns, correction_ns)
         wait_ns = int(self._rng.integers(200_000, DELAY_REQ_DELAY_NS_MAX))
         self._engine.at(self._engine.now_ns + wait_ns, self._send_delay_req)
 
@@ -116,22 +126,33 @@ class PtpClient:
 
     def _on_general(self, frame: bytes, rx_local_ns: int) -> None:
         message = parse_ptp(frame)
-        pending = self._pending
+        pending, correction_ns = self._pending, message.correction_ns
+        if correction_ns is None:
+            return
         if message.message_type == PtpMessageType.FOLLOW_UP:
             if message.sequence_id == pending.sync_sequence_id:
+                pending.c1_ns += correction_ns
                 pending.t1_reference_ns = message.timestamp_ns
                 self._steer(rx_local_ns)
         elif (
             message.message_type == PtpMessageType.DELAY_RESP
             and message.sequence_id == pending.delay_req_sequence_id
         ):
-            self._complete(pending, message.timestamp_ns)
+            self._complete(pending, message.timestamp_ns, correction_ns)
 
-    def _complete(self, pending: _Pending, t4_reference_ns: int) -> None:
+    def _complete(self, pending: _Pending, t4_reference_ns: int, c2_ns: int) -> None:
         if pending.t1_reference_ns is None:
             return
         t1, t2, t3 = pending.t1_reference_ns, pending.t2_local_ns, pending.t3_local_ns
-        self._servo.path_delay(((t2 - t1) + (t4_reference_ns - t3)) / 2)
+        exchange = estimate_offset(
+            t1_reference_ns=t1,
+            t2_local_ns=t2,
+            t3_local_ns=t3,
+            t4_reference_ns=t4_reference_ns,
+            c1_ns=pending.c1_ns,
+            c2_ns=c2_ns,
+        )
+        self._servo.path_delay(exchange.mean_path_delay_ns)
         row = np.zeros(1, dtype=EXCHANGE_DTYPE)[0]
         row["ptp_domain"] = self._domain
         row["time_transmitter_ip"] = self._transmitter.ip
@@ -146,6 +167,8 @@ class PtpClient:
         row["t2_local_ns"] = t2
         row["t3_local_ns"] = t3
         row["t4_reference_ns"] = t4_reference_ns
+        row["c1_ns"] = pending.c1_ns
+        row["c2_ns"] = c2_ns
         self._on_exchange(self._host.name, row)
 
     def _steer(self, local_ns: int) -> None:
@@ -154,7 +177,8 @@ class PtpClient:
         pending = self._pending
         if delay_ns is None or pending.t1_reference_ns is None:
             return
-        offset_ns = pending.t2_local_ns - pending.t1_reference_ns - delay_ns
+        there_ns = pending.t2_local_ns - pending.t1_reference_ns - pending.c1_ns
+        offset_ns = there_ns - delay_ns
         adjustment = self._servo.sample(offset_ns, local_ns)
         if adjustment is None:
             return
@@ -245,5 +269,6 @@ class PtpTransmitter:
             timestamp_ns=rx_local_ns,
             requesting_clock_identity=message.clock_identity,
             requesting_port_number=message.port_number,
+            correction_scaled_ns=message.correction_scaled_ns,
         )
         self._engine.at(self._engine.now_ns + DELAY_RESP_DELAY_NS, self._node.send, response)

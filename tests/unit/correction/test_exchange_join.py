@@ -32,7 +32,7 @@ def test_each_exchange_gives_four_samples(run: Run) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("c1_ns", -1, Reject.EXCHANGE_CORRECTION_NEGATIVE),
+        ("c1_ns", -10_001, Reject.EXCHANGE_CORRECTION_NEGATIVE),
         ("c2_ns", 10_000_000_001, Reject.EXCHANGE_CORRECTION_TOO_LARGE),
         ("t3_local_ns", NO_TSTAMP_NS, Reject.EXCHANGE_NO_STAMP),
         ("client", 99, Reject.EXCHANGE_UNKNOWN_CLIENT),
@@ -53,6 +53,14 @@ def test_impossible_exchange_is_rejected_by_name(
     counters = _counters(run)
     assert counters.rejected == {reason: 1}
     assert counters.access_samples == 4 * (len(run.exchanges) - 1)
+
+
+def test_configured_asymmetry_makes_a_correction_negative(run: Run) -> None:
+    """A client with delayAsymmetry sends -asymmetry in its Delay_Req; that is no fault."""
+    run.exchanges["c1_ns"], run.exchanges["c2_ns"] = 400, -400
+    counters = _counters(run)
+    assert not counters.rejected
+    assert counters.access_samples == 4 * len(run.exchanges)
 
 
 def test_negative_round_trip_is_a_fault(run: Run) -> None:

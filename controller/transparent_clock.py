@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which delay each port's ingress adds to correctionField, so that unequal cables cancel.
+
+A transparent clock takes queueing out of PTP, not the cables: the way there and the way back hash
+onto different links, and a client is off by half the difference of their delays. The engine knows
+each link's delay per direction; written to its ingress ports, the correction of a packet becomes
+that of its own path, and a client that honours correctionField comes out right.
+
+Per fabric port the value is the delay of its link towards it, d = half round trip + a_uv, less one
+constant common to all fabric ports: every path crosses as many links there as back, so it cancels,
+and with the smallest delay as the constant nothing is negative and nothing larger than needed.
+A host-facing port gets no round trip: the access cables stay in both directions, where they cancel
+by PTP's own assumption. What is known of their asymmetry goes in as d_in - d_out, twice a_uv, since
+only one of the two directions enters there. docs/transparent-clock.md derives all of this.
+
+Pure: estimates in, values with their validity out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+
+import numpy as np
+
+from correction.model import ClockKind, FabricModel, Link
+from correction.prepare import declared_delay_ns
+from correction.solution import FabricSolution
+
+SCALED_PER_NS = 1 << 16
+"""correctionField counts units of 2^-16 ns (IEEE 1588-2019 13.3.2.9)."""
+PTP_EVENT_BYTES = 90
+"""Sync and Delay_Req over UDP and IPv4, with FCS: what a stamp at a frame's end waits for."""
+VALIDITY_NS = 30_000_000_000
+"""A cable keeps its delay; a fabric that has not been measured for this long is not trusted."""
+CHANGE_NS_MIN = 0.5
+"""A smaller change is not worth a write: below it estimates only shift by their own noise."""
+
+HEADROOM_NS = 4
+"""The smallest fabric value, so that noise makes none negative and the constant can stay."""
+
+
+@unique
+class Basis(StrEnum):
+    """What a value rests on."""
+
+    MEASURED = "measured"
+    """Round trip and difference of the directions."""
+    ROUND_TRIP = "round-trip"
+    """The difference is not determined: both directions are taken as alike, as PTP does."""
+    ACCESS = "access"
+    """A host's cable: only what is known of its asymmetry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortDelay:
+    """What one ingress port adds."""
+
+    switch: str
+    ingress_port: int
+    delay_scaled_ns: int
+    """Less the constant, in 2^-16 ns."""
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """A fabric port that adds nothing, and why."""
+
+    switch: str
+    ingress_port: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkDelayPlan:
+    """All ports' values; valid on the collector's clock in [valid_from, valid_to)."""
+
+    delays: tuple[PortDelay, ...] = ()
+    withdrawn: tuple[Withdrawn, ...] = ()
+    fabric_constant_scaled_ns: int = 0
+    """Taken off at every fabric port."""
+    access_constant_scaled_ns: int = 0
+    """Taken off at every host-facing port: each path enters the fabric through one of them."""
+    switches: tuple[str, ...] = field(default=())
+    valid_from_collector_ns: int = 0
+    valid_to_collector_ns: int = 0
+
+    def in_force(self, now_collector_ns: int) -> dict[str, dict[int, int]]:
+        """`desired_state`'s `link_delays`: by switch and ingress port; empty maps once expired."""
+        result: dict[str, dict[int, int]] = {name: {} for name in self.switches}
+        if self.valid_from_collector_ns <= now_collector_ns < self.valid_to_collector_ns:
+            for one in self.delays:
+                result[one.switch][one.ingress_port] = one.delay_scaled_ns
+        return result
+
+
+NO_DELAYS = LinkDelayPlan()
+"""Before the first estimate."""
+
+
+def plan_link_delays(
+    solution: FabricSolution,
+    *,
+    valid_from_collector_ns: int,
+    previous: LinkDelayPlan = NO_DELAYS,
+    residence_offset_scaled_ns: Mapping[str, int] | None = None,
+    validity_ns: int = VALIDITY_NS,
+    event_bytes: int = PTP_EVENT_BYTES,
+    equal_hop_counts: bool = True,
+) -> LinkDelayPlan:
+    """The values that follow from a solve.
+
+    previous: its constants are kept while they leave nothing negative, and values that hardly
+    moved are kept, so that a steady fabric is not written to.
+    residence_offset_scaled_ns: by switch, what its transparent clock adds to every residence for
+    its stamp points; it is taken off again here, where each link's own stamp points are known.
+    equal_hop_counts: False where a path may have more links there than back (routes that are not
+    shortest paths); then nothing may be taken off in common, and the constants are 0.
+    """
+    offset = residence_offset_scaled_ns or {}
+    determined = _determined(solution)
+    fabric, access = [], []
+    withdrawn = []
+    for index, link in enumerate(solution.model.links):
+        for into_b in (True, False):
+            clock, port = (link.b, link.b_port) if into_b else (link.a, link.a_port)
+            node = solution.model.clocks[clock]
+            if node.kind is not ClockKind.SWITCH:
+                continue
+            spared = offset.get(node.name, 0)
+            if link.access:
+                ns = _access_ns(solution, index, into_b=into_b, event_bytes=event_bytes)
+                scaled, basis = _scaled(ns) - spared, Basis.ACCESS
+                access.append(_port(node.name, port, scaled, basis))
+                continue
+            half_ns = float(solution.links.half_round_trip_ns[index])
+            if not np.isfinite(half_ns):
+                withdrawn.append(
+                    Withdrawn(
+                        switch=node.name, ingress_port=port, reason="no round trip was measured"
+                    )
+                )
+                continue
+            difference_ns = float(solution.links.shared_ns[index])
+            basis = Basis.ROUND_TRIP
+            if determined[index]:
+                difference_ns += float(solution.links.a_ns[index])
+                basis = Basis.MEASURED
+            ns = half_ns + (difference_ns if into_b else -difference_ns)
+            ns += _declared_ns(link, into_b=into_b, event_bytes=event_bytes)
+            fabric.append(_port(node.name, port, _scaled(ns) - spared, basis))
+    fabric_constant = access_constant = 0
+    if equal_hop_counts:
+        fabric_constant = _constant(fabric, previous.fabric_constant_scaled_ns)
+        access_constant = min((one.delay_scaled_ns for one in access), default=0)
+    before = {(one.switch, one.ingress_port): one for one in previous.delays}
+    kept = [_settled(_less(one, fabric_constant), before) for one in fabric]
+    kept += [_settled(_less(one, access_constant), before) for one in access]
+    return LinkDelayPlan(
+        delays=tuple(one for one in kept if one.delay_scaled_ns or one.basis is not Basis.ACCESS),
+        withdrawn=tuple(withdrawn),
+        fabric_constant_scaled_ns=fabric_constant,
+        access_constant_scaled_ns=access_constant,
+        switches=_switches(solution.model),
+        valid_from_collector_ns=valid_from_collector_ns,
+        valid_to_collector_ns=valid_from_collector_ns + validity_ns,
+    )
+
+
+def _determined(solution: FabricSolution) -> list[bool]:
+    """Links whose a_uv the data determine: in a loop, and across no cut that is half bad."""
+    across = {link for cut in solution.cuts for link in (*cut.bad_links, *cut.kept_links)}
+    return [
+        bool(observable) and index not in across
+        for index, observable in enumerate(solution.links.observable)
+    ]
+
+
+def _access_ns(solution: FabricSolution, index: int, *, into_b: bool, event_bytes: int) -> float:
+    """Delay in minus delay out: declared stamp points, and shared constants as estimated."""
+    link = solution.model.links[index]
+    inwards_ns = _declared_ns(link, into_b=into_b, event_bytes=event_bytes)
+    outwards_ns = _declared_ns(link, into_b=not into_b, event_bytes=event_bytes)
+    half_difference_ns = float(solution.links.shared_ns[index])
+    if solution.links.observable[index]:
+        half_difference_ns += float(solution.links.a_ns[index])
+    return inwards_ns - outwards_ns + 2 * (half_difference_ns if into_b else -half_difference_ns)
+
+
+def _declared_ns(link: Link, *, into_b: bool, event_bytes: int) -> float:
+    """What lies between the two stamps besides the cable, for a PTP event message."""
+    length = np.array([event_bytes], np.float64)
+    return float(declared_delay_ns(link, reverse=not into_b, frame_bytes=length)[0])
+
+
+def _constant(ports: list[PortDelay], before: int) -> int:
+    """A little below the smallest value; the constant in force while it is near enough to that."""
+    smallest = min((one.delay_scaled_ns for one in ports), default=0)
+    if before and 0 <= smallest - before <= 2 * HEADROOM_NS * SCALED_PER_NS:
+        return before
+    return smallest - HEADROOM_NS * SCALED_PER_NS if ports else 0
+
+
+def _less(one: PortDelay, constant: int) -> PortDelay:
+    return _port(one.switch, one.ingress_port, one.delay_scaled_ns - constant, one.basis)
+
+
+def _settled(one: PortDelay, before: Mapping[tuple[str, int], PortDelay]) -> PortDelay:
+    """The value in force where the new one hardly differs."""
+    old = before.get((one.switch, one.ingress_port))
+    if old is None or old.basis is not one.basis:
+        return one
+    change_scaled = abs(one.delay_scaled_ns - old.delay_scaled_ns)
+    return old if change_scaled < CHANGE_NS_MIN * SCALED_PER_NS else one
+
+
+def _port(switch: str, port: int, delay_scaled_ns: int, basis: Basis) -> PortDelay:
+    return PortDelay(switch=switch, ingress_port=port, delay_scaled_ns=delay_scaled_ns, basis=basis)
+
+
+def _scaled(delay_ns: float) -> int:
+    return round(delay_ns * SCALED_PER_NS)
+
+
+def _switches(model: FabricModel) -> tuple[str, ...]:
+    return tuple(clock.name for clock in model.clocks if clock.kind is ClockKind.SWITCH)
