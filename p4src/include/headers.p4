@@ -29,6 +29,14 @@ header ethernet_t {
     ether_type_t ether_type;
 }
 
+// IEEE 802.1Q tag; ethernet_t.ether_type is 0x8100 then, and the payload's type is here.
+header vlan_t {
+    bit<3>       pcp;
+    bit<1>       dei;
+    vlan_id_t    vlan_id;
+    ether_type_t ether_type;
+}
+
 header ipv4_t {
     bit<4>         version;
     bit<4>         ihl;
@@ -47,6 +55,25 @@ header ipv4_t {
 
 header ipv4_options_t {
     varbit<320> options;
+}
+
+header ipv6_t {
+    bit<4>         version;
+    dscp_t         dscp;
+    ecn_t          ecn;
+    bit<20>        flow_label;
+    length_bytes_t payload_length;
+    bit<8>         next_header;
+    bit<8>         hop_limit;
+    ipv6_addr_t    src_addr;
+    ipv6_addr_t    dst_addr;
+}
+
+// First bytes of an ICMPv6 message: neighbour discovery is types 133 to 137.
+header icmp_t {
+    bit<8>  type;
+    bit<8>  code;
+    bit<16> checksum;
 }
 
 header udp_t {
@@ -79,6 +106,34 @@ header bth_t {
     psn_t   psn;
 }
 
+// RDMA extended transport header: first packet of an RDMA write, and read requests.
+header reth_t {
+    bit<64> virtual_address;
+    bit<32> remote_key;
+    bit<32> dma_length;              // bytes
+}
+
+// ACK extended transport header.
+header aeth_t {
+    bit<8>  syndrome;                // 0b000xxxxx ACK, 0b001xxxxx RNR NAK, 0b011xxxxx NAK
+    bit<24> msn;
+}
+
+// Rest of a congestion notification packet (opcode 0x81), zero.
+header cnp_t {
+    bit<128> reserved;
+}
+
+// Link probe: bounced once between two neighbouring switches, stamped by postcards (docs/p4.md).
+header probe_t {
+    bit<4>    version;               // 1
+    bit<1>    returning;             // set by the switch that bounces it
+    bit<11>   reserved;
+    bit<16>   egress_port;           // of the switch that sent it
+    node_id_t node_id;               // of the switch that sent it
+    bit<32>   sequence_number;       // of that port
+}
+
 // Common header of every PTP message, 34 bytes (IEEE 1588-2019 section 13.3).
 header ptp_t {
     bit<4>  major_sdo_id;
@@ -102,7 +157,7 @@ header ptp_t {
 
 // Shim after UDP, NPT 0 form (DSCP marks the packet).
 header int_shim_t {
-    bit<4> shim_type;                // 1 = INT-MD
+    bit<4> shim_type;                // 1 = INT-MD, 3 = INT-MX
     bit<2> npt;                      // next protocol type: 0 = the original UDP payload follows
     bit<2> reserved1;
     bit<8> length_words;             // INT header and stack; the shim's own word is not counted
@@ -125,7 +180,19 @@ header int_md_t {
     bit<16>      ds_flags;
 }
 
-// Everything that earlier hops pushed, newest first: at most 255 - 3 words.
+// Nothing is pushed: each node that sees the header sends a report of its own.
+header int_mx_t {
+    bit<4>       version;
+    bit<1>       discard;            // D: the sink drops the packet
+    bit<27>      reserved;
+    int_bitmap_t instruction_bitmap;
+    bit<16>      domain_specific_id;
+    bit<16>      ds_instruction;
+    bit<16>      ds_flags;
+}
+
+// INT-MD: everything that earlier hops pushed, newest first. INT-MX: domain specific metadata of
+// the source. At most 255 - 3 words.
 header int_stack_t {
     varbit<8064> words;
 }
@@ -179,7 +246,7 @@ header int_checksum_complement_t {
 
 header report_group_t {
     bit<4>       version;
-    bit<6>       hw_id;              // 0 = ingress, 1 = egress of pipe 0
+    bit<6>       hw_id;              // 2p = ingress, 2p + 1 = egress of pipe p
     report_seq_t sequence_number;
     node_id_t    node_id;
 }
@@ -196,50 +263,18 @@ header report_individual_t {
     bit<4> reserved;
 }
 
+// Only with D set: why the packet did not leave.
+header report_drop_t {
+    queue_id_t    queue_id;
+    drop_reason_t drop_reason;
+    bit<16>       reserved;
+}
+
 header report_main_t {
     int_bitmap_t report_metadata_bits;
     bit<16>      domain_specific_id;
     bit<16>      ds_metadata_bits;
     bit<16>      ds_metadata_status;
-}
-
-struct headers_t {
-    packet_in_t           packet_in;
-    packet_out_t          packet_out;
-    // Report encapsulation, valid in clones only.
-    ethernet_t            report_ethernet;
-    ipv4_t                report_ipv4;
-    udp_t                 report_udp;
-    report_group_t        report_group;
-    report_individual_t   report_individual;
-    report_main_t         report_main;
-    int_level1_ports_t        report_level1_ports;
-    int_hop_latency_t         report_hop_latency;
-    int_queue_t               report_queue;
-    int_ingress_tstamp_t      report_ingress_tstamp;
-    int_egress_tstamp_t       report_egress_tstamp;
-    // The packet.
-    ethernet_t            ethernet;
-    ipv4_t                ipv4;
-    ipv4_options_t        ipv4_options;
-    udp_t                 udp;
-    tcp_ports_t           tcp_ports;
-    int_shim_t            int_shim;
-    int_md_t              int_md;
-    // This node's stack entry, written in egress.
-    int_node_id_t             hop_node_id;
-    int_level1_ports_t        hop_level1_ports;
-    int_hop_latency_t         hop_latency;
-    int_queue_t               hop_queue;
-    int_ingress_tstamp_t      hop_ingress_tstamp;
-    int_egress_tstamp_t       hop_egress_tstamp;
-    int_level2_ports_t        hop_level2_ports;
-    int_tx_utilization_t      hop_tx_utilization;
-    int_buffer_t              hop_buffer;
-    int_checksum_complement_t hop_checksum_complement;
-    int_stack_t           int_stack;
-    bth_t                 bth;
-    ptp_t                 ptp;
 }
 
 #endif

@@ -5,6 +5,8 @@ control Ecn(inout headers_t hdr,
             inout local_metadata_t meta,
             inout standard_metadata_t standard_metadata) {
 
+    ecn_t ecn = ECN_NOT_ECT;
+
     @id(DIRECT_COUNTER_ECN_CONFIG)
     direct_counter(CounterType.packets_and_bytes) ecn_config_counter;
 
@@ -25,10 +27,19 @@ control Ecn(inout headers_t hdr,
     }
 
     apply {
-        if (hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE) {
+        if (hdr.ipv4.isValid()) {
+            ecn = hdr.ipv4.ecn;
+        } else if (hdr.ipv6.isValid()) {
+            ecn = hdr.ipv6.ecn;
+        }
+        if (ecn != ECN_NOT_ECT && ecn != ECN_CE) {
             ecn_config.apply();
             if ((queue_depth_t)standard_metadata.deq_qdepth >= meta.ecn_threshold) {
-                hdr.ipv4.ecn = ECN_CE;
+                if (hdr.ipv4.isValid()) {
+                    hdr.ipv4.ecn = ECN_CE;
+                } else {
+                    hdr.ipv6.ecn = ECN_CE;
+                }
             }
         }
     }

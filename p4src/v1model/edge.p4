@@ -5,7 +5,7 @@
 control Edge(inout headers_t hdr,
              inout local_metadata_t meta,
              inout standard_metadata_t standard_metadata,
-             in bit<1> dscp_is_odd) {
+             out bit<1> cleaned) {
 
     @id(DIRECT_COUNTER_INT_EDGE_PORTS)
     direct_counter(CounterType.packets_and_bytes) int_edge_ports_counter;
@@ -36,7 +36,7 @@ control Edge(inout headers_t hdr,
     // Filled by the controller: the marked DSCP of each traffic class. Marked code points are odd.
     @id(TABLE_INT_MARKED_DSCP)
     table int_marked_dscp {
-        key = { hdr.ipv4.dscp: exact @id(1) @name("dscp"); }
+        key = { meta.dscp: exact @id(1) @name("dscp"); }
         actions = { set_marked; @defaultonly NoAction; }
         default_action = NoAction();
         counters = int_marked_dscp_counter;
@@ -44,9 +44,21 @@ control Edge(inout headers_t hdr,
     }
 
     apply {
+        cleaned = 0;
         int_edge_ports.apply();
-        if (dscp_is_odd == 1) {
+        if (meta.dscp[0:0] == 1) {
             int_marked_dscp.apply();
+            if (meta.int_marked == 1 && meta.edge_port == 1) {
+                // Whatever follows UDP is the host's own bytes and is passed on as it is.
+                meta.dscp = meta.dscp_unmarked;
+                meta.int_marked = 0;
+                cleaned = 1;
+                if (hdr.ipv4.isValid()) {
+                    hdr.ipv4.dscp = meta.dscp_unmarked;
+                } else if (hdr.ipv6.isValid()) {
+                    hdr.ipv6.dscp = meta.dscp_unmarked;
+                }
+            }
         }
     }
 }

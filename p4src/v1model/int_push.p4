@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// INT source and transit in egress: writes the INT headers and this node's entry of the stack.
+// INT source and transit in egress: writes the INT headers and this node's entry of the stack. Whatever does not
+// fit is left out as a whole: nothing is cut, nothing is fragmented.
 
 control IntPush(inout headers_t hdr,
                 inout local_metadata_t meta,
-                inout standard_metadata_t standard_metadata) {
+                inout standard_metadata_t standard_metadata,
+                out bit<32> event) {   // 0: none, else 1 + its index
 
     length_bytes_t added_bytes = 0;
     bit<32> hop_bytes = 0;
@@ -29,29 +31,44 @@ control IntPush(inout headers_t hdr,
     }
 
     @hidden
-    action start_int() {
+    action start_shim(in bit<4> shim_type) {
         hdr.int_shim.setValid();
-        hdr.int_shim.shim_type = INT_SHIM_TYPE_MD;
+        hdr.int_shim.shim_type = shim_type;
         hdr.int_shim.npt = 0;
         hdr.int_shim.reserved1 = 0;
-        hdr.int_shim.length_words = INT_MD_LENGTH_WORDS;
+        hdr.int_shim.length_words = INT_HEADER_WORDS;
         hdr.int_shim.reserved2 = 0;
-        hdr.int_shim.dscp = hdr.ipv4.dscp;
+        hdr.int_shim.dscp = meta.dscp;
         hdr.int_shim.reserved3 = 0;
+        added_bytes = 16;
+    }
+
+    @hidden
+    action start_mx() {
+        hdr.int_mx.setValid();
+        hdr.int_mx.version = INT_VERSION;
+        hdr.int_mx.discard = 0;
+        hdr.int_mx.reserved = 0;
+        hdr.int_mx.instruction_bitmap = meta.source_bitmap;
+        hdr.int_mx.domain_specific_id = meta.domain_specific_id;
+        hdr.int_mx.ds_instruction = 0;
+        hdr.int_mx.ds_flags = 0;
+    }
+
+    @hidden
+    action start_md() {
         hdr.int_md.setValid();
-        hdr.int_md.version = INT_MD_VERSION;
+        hdr.int_md.version = INT_VERSION;
         hdr.int_md.discard = 0;
         hdr.int_md.max_hop_count_exceeded = 0;
         hdr.int_md.mtu_exceeded = 0;
         hdr.int_md.reserved = 0;
-        hdr.int_md.hop_metadata_len_words = meta.hop_words;
+        hdr.int_md.hop_metadata_len_words = 0;
         hdr.int_md.remaining_hop_count = meta.source_remaining_hop_count;
         hdr.int_md.instruction_bitmap = meta.source_bitmap;
         hdr.int_md.domain_specific_id = meta.domain_specific_id;
         hdr.int_md.ds_instruction = 0;
         hdr.int_md.ds_flags = 0;
-        hdr.ipv4.dscp = meta.dscp_marked;
-        added_bytes = 16;
     }
 
     // A transit node takes its old words out of the checksum before it changes them: -x is ~x.
@@ -79,10 +96,16 @@ control IntPush(inout headers_t hdr,
     // The rest of what only the source adds.
     @hidden
     action sum_source_words() {
-        sum = sum + (bit<32>)(INT_SHIM_TYPE_MD ++ 12w0)
+        sum = sum + (bit<32>)(hdr.int_shim.shim_type ++ 12w0)
                   + (bit<32>)(8w0 ++ hdr.int_shim.dscp ++ 2w0)
-                  + (bit<32>)hdr.int_md.instruction_bitmap
-                  + (bit<32>)hdr.int_md.domain_specific_id;
+                  + (bit<32>)meta.source_bitmap
+                  + (bit<32>)meta.domain_specific_id;
+    }
+
+    @hidden
+    action sum_mx_words() {
+        sum = sum + (bit<32>)INT_HEADER_WORDS + (bit<32>)(INT_VERSION ++ 12w0)
+                  + ((bit<32>)added_bytes << 1);
     }
 
     // C' = C - (sum of the added words), in ones' complement.
@@ -145,13 +168,16 @@ control IntPush(inout headers_t hdr,
                   + (bit<32>)standard_metadata.egress_global_timestamp[15:0];
     }
 
-    // All ones is INT's "not available": v1model has no such value. Words of ones add nothing to a sum.
     @hidden
     action push_level2_ports() {
         hdr.hop_level2_ports.setValid();
-        hdr.hop_level2_ports.ingress_interface = 0xFFFFFFFF;
-        hdr.hop_level2_ports.egress_interface = 0xFFFFFFFF;
+        hdr.hop_level2_ports.ingress_interface = meta.ingress_interface;
+        hdr.hop_level2_ports.egress_interface = meta.egress_interface;
+        sum = sum + (bit<32>)meta.ingress_interface[31:16] + (bit<32>)meta.ingress_interface[15:0]
+                  + (bit<32>)meta.egress_interface[31:16] + (bit<32>)meta.egress_interface[15:0];
     }
+
+    // All ones is INT's "not available": v1model has no such value. Words of ones add nothing to a sum.
 
     @hidden
     action push_tx_utilization() {
@@ -189,33 +215,62 @@ control IntPush(inout headers_t hdr,
         hop_bytes = (bit<32>)meta.hop_words << 2;
     }
 
+    @hidden
+    action lengthen_ipv4() {
+        hdr.ipv4.total_length = hdr.ipv4.total_length + added_bytes;
+        hdr.udp.length = hdr.udp.length + added_bytes;
+    }
+
+    @hidden
+    action lengthen_ipv6() {
+        hdr.ipv6.payload_length = hdr.ipv6.payload_length + added_bytes;
+        hdr.udp.length = hdr.udp.length + added_bytes;
+    }
+
     apply {
+        event = 0;
         int_egress_mtu.apply();
+        packet_bytes = meta.ip_bytes;
         if (meta.int_source == 1) {
-            count_hop_words(meta.source_bitmap);
-            packet_bytes = (bit<32>)hdr.ipv4.total_length + 16;
-            if (packet_bytes <= (bit<32>)meta.mtu_bytes) {
-                start_int();
+            packet_bytes = packet_bytes + 16;
+            if (packet_bytes > (bit<32>)meta.mtu_bytes) {
+                event = 1 + EVENT_INT_NO_ROOM;
+            } else {
+                if (meta.int_source_mx == 1) {
+                    start_shim(INT_SHIM_TYPE_MX);
+                    start_mx();
+                } else {
+                    start_shim(INT_SHIM_TYPE_MD);
+                    start_md();
+                }
+                if (hdr.ipv4.isValid()) {
+                    hdr.ipv4.dscp = meta.dscp_marked;
+                } else {
+                    hdr.ipv6.dscp = meta.dscp_marked;
+                }
             }
-        } else {
-            count_hop_words(hdr.int_md.instruction_bitmap);
-            packet_bytes = (bit<32>)hdr.ipv4.total_length;
-            if (hdr.udp.checksum != 0) {
-                sum_old_words();
-            }
+        } else if (hdr.udp.checksum != 0) {
+            sum_old_words();
         }
 
         if (hdr.int_md.isValid()) {
+            count_hop_words(hdr.int_md.instruction_bitmap);
+            if (meta.int_source == 1) {
+                hdr.int_md.hop_metadata_len_words = meta.hop_words;
+            }
             if (hdr.int_md.remaining_hop_count == 0) {
                 hdr.int_md.max_hop_count_exceeded = 1;
+                event = 1 + EVENT_INT_HOP_LIMIT;
             } else if (hdr.int_md.instruction_bitmap & INT_BITS_RESERVED != 0
                        || hdr.int_md.hop_metadata_len_words != meta.hop_words
                        || meta.hop_words == 0) {
                 // Reserved bits or metadata of a domain that we do not know: pass the packet on without
                 // an entry and without lowering the hop count (INT v2.1 section 5.4 allows it).
+                event = 1 + EVENT_INT_UNKNOWN;
             } else if (packet_bytes + hop_bytes > (bit<32>)meta.mtu_bytes
                        || (bit<16>)hdr.int_shim.length_words + (bit<16>)meta.hop_words > 255) {
                 hdr.int_md.mtu_exceeded = 1;
+                event = 1 + EVENT_INT_MTU;
             } else {
                 if (hdr.int_md.instruction_bitmap & INT_BIT_NODE_ID != 0) { push_node_id(); }
                 if (hdr.int_md.instruction_bitmap & INT_BIT_LEVEL1_PORTS != 0) { push_level1_ports(); }
@@ -231,10 +286,20 @@ control IntPush(inout headers_t hdr,
                 }
                 account_for_hop();
             }
-            hdr.ipv4.total_length = hdr.ipv4.total_length + added_bytes;
-            hdr.udp.length = hdr.udp.length + added_bytes;
+        }
+
+        if (hdr.int_shim.isValid()) {
+            if (hdr.ipv4.isValid()) {
+                lengthen_ipv4();
+            } else {
+                lengthen_ipv6();
+            }
             if (hdr.udp.checksum != 0) {   // 0 means that the sender computed none, and stays
-                sum_new_words();
+                if (hdr.int_md.isValid()) {
+                    sum_new_words();
+                } else {
+                    sum_mx_words();
+                }
                 if (meta.int_source == 1) {
                     sum_source_words();
                 }

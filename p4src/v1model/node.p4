@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this node is called and where its reports go. Both tables have no key: the controller sets the
+// What this node is called, and what its reports look like. The tables have no key: the controller sets the
 // default action, and a node without it neither pushes nor reports. (No entries, hence no direct counters.)
 
 control NodeConfig(inout local_metadata_t meta) {
@@ -20,19 +20,22 @@ control NodeConfig(inout local_metadata_t meta) {
         size = 1;
     }
 
+    apply {
+        int_node.apply();
+    }
+}
+
+control ReportConfig(inout local_metadata_t meta) {
+
     @id(ACTION_SET_REPORT_CONFIG)
-    action set_report_config(@id(1) mac_addr_t collector_mac,
-                             @id(2) ipv4_addr_t collector_ip,
-                             @id(3) mac_addr_t switch_mac,
-                             @id(4) ipv4_addr_t switch_ip,
-                             @id(5) l4_port_t udp_port,
-                             @id(6) length_bytes_t truncate_bytes) {
+    action set_report_config(@id(1) mac_addr_t switch_mac,
+                             @id(2) ipv4_addr_t switch_ip,
+                             @id(3) dscp_t dscp,
+                             @id(4) length_bytes_t truncate_bytes) {
         meta.report_configured = 1;
-        meta.collector_mac = collector_mac;
-        meta.collector_ip = collector_ip;
         meta.switch_mac = switch_mac;
         meta.switch_ip = switch_ip;
-        meta.report_udp_port = udp_port;
+        meta.report_dscp = dscp;
         meta.truncate_bytes = truncate_bytes;
     }
 
@@ -46,7 +49,6 @@ control NodeConfig(inout local_metadata_t meta) {
     }
 
     apply {
-        int_node.apply();
         report_config.apply();
     }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic class: DSCP to egress queue.
 
-control Qos(in headers_t hdr,
-            inout local_metadata_t meta,
-            inout standard_metadata_t standard_metadata) {
+control Qos(inout local_metadata_t meta, inout standard_metadata_t standard_metadata) {
 
     @id(DIRECT_COUNTER_QOS_CLASS)
     direct_counter(CounterType.packets_and_bytes) qos_class_counter;
@@ -18,7 +16,7 @@ control Qos(in headers_t hdr,
     // Filled by the controller: each class, and the marked DSCP of the class with the same queue.
     @id(TABLE_QOS_CLASS)
     table qos_class {
-        key = { hdr.ipv4.dscp: exact @id(1) @name("dscp"); }
+        key = { meta.dscp: exact @id(1) @name("dscp"); }
         actions = { set_queue; }
         default_action = set_queue(0);
         counters = qos_class_counter;
