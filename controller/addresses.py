@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPv4 and MAC addresses as integers, and their usual text forms.
+"""IP and MAC addresses as integers, and their usual text forms.
 
 Integers inside, text at the edge: records, P4Runtime values and frames all want the number.
 """
 
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 
 def parse_ip(text: str) -> int:
@@ -26,6 +26,30 @@ def format_ip(ip: int) -> str:
     '10.0.1.2'
     """
     return str(IPv4Address(ip))
+
+
+def parse_ipv6(text: str) -> int:
+    """The IPv6 address as an integer.
+
+    >>> hex(parse_ipv6("fd00:0:1::2"))
+    '0xfd000000000100000000000000000002'
+    """
+    try:
+        address = IPv6Address(text)
+    except AddressValueError as error:
+        raise ValueError(f"{text!r} is not an IPv6 address") from error
+    if address.scope_id is not None:
+        raise ValueError(f"{text!r} has a scope")
+    return int(address)
+
+
+def format_ipv6(ipv6: int) -> str:
+    """Shortest text of an IPv6 address (RFC 5952).
+
+    >>> format_ipv6(0xFD00_0000_0001_0000_0000_0000_0000_0002)
+    'fd00:0:1::2'
+    """
+    return str(IPv6Address(ipv6))
 
 
 def parse_mac(text: str) -> int:

@@ -2,22 +2,69 @@
 """What a fabric is, as declared by its operator: devices, cables, tenants, classes, watchlists.
 
 These are the values of `fabric.yaml` (docs/fabric.md) with their types, and nothing else: what the
-switches must hold follows from them in `entries.py`, what an estimator may know of them in
+switches must hold follows from them in `desired.py`, what an estimator may know of them in
 `fabric_model.py`. Reading and writing the file is in `fabric_file.py` and `fabric_dump.py`.
+What is declared about measuring has a file of its own, `fabric_telemetry.py`.
 
 IP and MAC addresses are integers (`addresses.py` has their text forms).
 """
 
 from dataclasses import dataclass
 from enum import Enum, unique
-from ipaddress import IPv4Network
-from typing import Self
+from ipaddress import IPv4Network, IPv6Network
 
+from controller.fabric_telemetry import (
+    DEFAULT_ECMP,
+    DEFAULT_PUNT,
+    DEFAULT_REPORTS,
+    Collector,
+    Ecmp,
+    EthernetPtp,
+    LinkEnd,
+    Probes,
+    PuntRule,
+    Reports,
+    Watchlist,
+    WatchTraffic,
+)
 from correction.model import ClockKind, StampPoint
+
+__all__ = [
+    "DROP_PORT",
+    "FABRIC_VERSION",
+    "LINK_LATENCY_NS_MAX",
+    "PROPAGATION_NS_PER_M_MAX",
+    "PROTOCOL_UDP",
+    "PTP_EVENT_UDP_PORT",
+    "RECIRCULATION_PORT",
+    "ROCE_UDP_PORT",
+    "ClockLimits",
+    "Collector",
+    "DeviceModel",
+    "EcnThreshold",
+    "Fabric",
+    "FabricError",
+    "Host",
+    "IntDomain",
+    "Link",
+    "LinkEnd",
+    "Ptp",
+    "PtpRole",
+    "Qos",
+    "StampPoints",
+    "Switch",
+    "Tenant",
+    "TrafficClass",
+    "WatchTraffic",
+    "Watchlist",
+    "cabling",
+]
 
 FABRIC_VERSION = 1
 """`version` of the file format."""
 
+RECIRCULATION_PORT = 509
+"""Clones become reports here and are routed from there (`ports.p4`); never a cable."""
 DROP_PORT = 511
 """v1model's port for dropped packets (`mark_to_drop`); never a cable."""
 
@@ -47,16 +94,6 @@ class PtpRole(Enum):
     NONE = "none"
     BOUNDARY_CLOCK = "boundary_clock"
     TRANSPARENT_CLOCK = "transparent_clock"
-
-
-@unique
-class WatchTraffic(Enum):
-    """Which packets a watchlist selects."""
-
-    ROCE = "roce"
-    """RoCEv2: UDP to port 4791, instrumented with INT-MD."""
-    PTP = "ptp"
-    """PTP event messages over UDP, reported by postcards; the packet stays untouched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +140,14 @@ class Switch:
     mac: int
     prefixes: tuple[IPv4Network, ...] = ()
     """Address ranges of the hosts cabled to it; other switches route these as a whole."""
+    ipv6_prefixes: tuple[IPv6Network, ...] = ()
+    """Likewise for IPv6."""
+    tier: int | None = None
+    """Its tier in the ECMP hash; None: its distance from the nearest switch with hosts."""
+    interfaces: tuple[tuple[int, int], ...] = ()
+    """(port, INT level 2 interface id); ports without one have no level 2 interface."""
     report_port: int
-    """Port that leads out of band to the collector."""
+    """Port that leads out of band to the collectors that are not cabled to a switch."""
     cpu_port: int
     """Port of packet-in and packet-out."""
     device_id: int
@@ -122,27 +165,8 @@ class Host:
     ip: int
     mac: int
     tenant: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class LinkEnd:
-    """A port of a switch or host."""
-
-    node: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """From `node:port`.
-
-        >>> LinkEnd.parse("leaf1:11")
-        LinkEnd(node='leaf1', port=11)
-        """
-        node, _, port = text.rpartition(":")
-        return cls(node=node, port=int(port))
-
-    def __str__(self) -> str:
-        return f"{self.node}:{self.port}"
+    ipv6: int | None = None
+    """Its IPv6 address as an integer, if it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +184,10 @@ class Link:
     """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
     mtu_bytes: int | None = None
     """IP MTU, where it is smaller than any packet with its INT headers; None: no limit."""
+    weight: int | None = None
+    """Share among the links of one ECMP set (WCMP); None: its speed in Gb/s."""
+    vlan: int | None = None
+    """802.1Q tag of the frames on it; None: untagged."""
 
     @property
     def name(self) -> str:
@@ -181,15 +209,8 @@ class Ptp:
     domain: int
     grandmaster: str
     """Host whose NIC is the time transmitter: its clock is the reference."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collector:
-    """Where the switches send their telemetry reports."""
-
-    ip: int
-    mac: int
-    udp_port: int
+    ethernet: EthernetPtp = EthernetPtp.DROP
+    """PTP over Ethernet; over UDP it is routed like anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,26 +264,6 @@ class Qos:
         return next((c for c in self.classes if c.name == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watchlist:
-    """Packets to instrument, and what to ask of each hop."""
-
-    name: str
-    traffic: WatchTraffic
-    instruction_bitmap: int
-    """INT-MD instructions (RoCE) or RepMdBits of the postcards (PTP)."""
-    traffic_class: str | None = None
-    """RoCE: the class whose DSCP is matched and whose marked DSCP marks the packet."""
-    remaining_hop_count: int | None = None
-    """RoCE: the number of hops that may push."""
-    tenants: tuple[str, ...] = ()
-    """RoCE: only packets sent by hosts of these tenants; empty: of all."""
-    sample_psn_bits: int = 0
-    """RoCE: of each queue pair, one packet in 2^this (those whose low PSN bits are zero)."""
-    message_types: tuple[int, ...] = ()
-    """PTP: message types reported (0 Sync, 1 Delay_Req)."""
-
-
 PROPAGATION_NS_PER_M_MAX = 5.2
 """Default of `propagation_ns_per_m_max`: fibre and copper in use stay below."""
 LINK_LATENCY_NS_MAX = 100.0
@@ -275,7 +276,8 @@ class Fabric:
 
     name: str
     ptp: Ptp
-    collector: Collector
+    collectors: tuple[Collector, ...]
+    """At least one; the flows' reports are spread over all."""
     int_domain: IntDomain
     clock_limits: ClockLimits
     propagation_ns_per_m_min: float
@@ -291,6 +293,16 @@ class Fabric:
     switches: tuple[Switch, ...]
     hosts: tuple[Host, ...]
     links: tuple[Link, ...]
+    ecmp: Ecmp = DEFAULT_ECMP
+    reports: Reports = DEFAULT_REPORTS
+    punt: tuple[PuntRule, ...] = DEFAULT_PUNT
+    probes: Probes | None = None
+    """None: no switch answers or sends probes."""
+
+    @property
+    def collector(self) -> Collector:
+        """The first collector; the only one in most fabrics."""
+        return self.collectors[0]
 
     @property
     def nodes(self) -> tuple[Host | Switch, ...]:

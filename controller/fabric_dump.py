@@ -7,7 +7,7 @@ file is what an operator starts from. `parse_fabric(dump_fabric(f)) == f`.
 
 from collections.abc import Iterator
 
-from controller.addresses import format_ip, format_mac
+from controller.addresses import format_ip, format_ipv6, format_mac
 from controller.fabric import (
     FABRIC_VERSION,
     DeviceModel,
@@ -16,9 +16,17 @@ from controller.fabric import (
     Link,
     Qos,
     Switch,
-    Watchlist,
-    WatchTraffic,
 )
+from controller.fabric_dump_telemetry import (
+    collector_lines,
+    ecmp_lines,
+    probe_lines,
+    punt_lines,
+    report_lines,
+    watchlist_fields,
+)
+from controller.fabric_telemetry import EthernetPtp
+from controller.yaml_text import Fields, flow, flow_list, item, scalar, truth
 from correction.model import StampPoint
 
 
@@ -30,16 +38,15 @@ def dump_fabric(fabric: Fabric) -> str:
 def _lines(fabric: Fabric) -> Iterator[str]:
     yield "# TempoTrace fabric description: docs/fabric.md"
     yield f"version: {FABRIC_VERSION}"
-    yield f"name: {_scalar(fabric.name)}"
+    yield f"name: {scalar(fabric.name)}"
     yield ""
     yield "ptp:"
     yield f"  domain: {fabric.ptp.domain}"
-    yield f"  grandmaster: {_scalar(fabric.ptp.grandmaster)}  # its clock is the reference"
+    yield f"  grandmaster: {scalar(fabric.ptp.grandmaster)}  # its clock is the reference"
+    if fabric.ptp.ethernet is not EthernetPtp.DROP:
+        yield f"  ethernet: {fabric.ptp.ethernet.value}"
     yield ""
-    yield "collector:  # receives the telemetry reports"
-    yield f"  ip: {format_ip(fabric.collector.ip)}"
-    yield f'  mac: "{format_mac(fabric.collector.mac)}"'
-    yield f"  udp_port: {fabric.collector.udp_port}"
+    yield from collector_lines(fabric.collectors)
     yield ""
     yield "int:"
     yield f"  domain_id: {fabric.int_domain.domain_id}"
@@ -62,10 +69,14 @@ def _lines(fabric: Fabric) -> Iterator[str]:
     yield ""
     if fabric.watchlists:
         yield "watchlists:  # packets to instrument"
-        yield from (_item(_watchlist_fields(watchlist)) for watchlist in fabric.watchlists)
+        yield from (item(watchlist_fields(watchlist)) for watchlist in fabric.watchlists)
         yield ""
+    yield from ecmp_lines(fabric.ecmp)
+    yield from report_lines(fabric.reports)
+    yield from probe_lines(fabric.probes)
+    yield from punt_lines(fabric.punt)
     yield "tenants:"
-    yield from (_item([("name", _scalar(tenant.name))]) for tenant in fabric.tenants)
+    yield from (item([("name", scalar(tenant.name))]) for tenant in fabric.tenants)
     yield ""
     yield "# Stamp points: where a stamp is taken against the wire; the true constant lies within"
     yield "# latency_ns +- uncertainty_ns."
@@ -74,14 +85,14 @@ def _lines(fabric: Fabric) -> Iterator[str]:
         yield from _model_lines(model)
     yield ""
     yield "switches:"
-    yield from (_item(_switch_fields(switch)) for switch in fabric.switches)
+    yield from (item(_switch_fields(switch)) for switch in fabric.switches)
     yield ""
     yield "hosts:"
-    yield from (_item(_host_fields(host)) for host in fabric.hosts)
+    yield from (item(_host_fields(host)) for host in fabric.hosts)
     yield ""
     yield "# asymmetry_sd_ns: prior deviation of half the one-way difference of a healthy cable."
     yield "links:"
-    yield from (_item(_link_fields(link)) for link in fabric.links)
+    yield from (item(_link_fields(link)) for link in fabric.links)
 
 
 def _qos_lines(qos: Qos) -> Iterator[str]:
@@ -89,15 +100,15 @@ def _qos_lines(qos: Qos) -> Iterator[str]:
     yield f"  default_queue: {qos.default_queue}"
     yield "  classes:" + ("" if qos.classes else " []")
     for traffic_class in qos.classes:
-        fields = [("name", _scalar(traffic_class.name)), ("dscp", str(traffic_class.dscp))]
+        fields = [("name", scalar(traffic_class.name)), ("dscp", str(traffic_class.dscp))]
         if traffic_class.marked_dscp is not None:
             fields.append(("marked_dscp", str(traffic_class.marked_dscp)))
         fields.append(("queue", str(traffic_class.queue)))
-        yield "  " + _item(fields)
+        yield "  " + item(fields)
     if qos.ecn:
         yield "  ecn:"
         for threshold in qos.ecn:
-            yield "  " + _item(
+            yield "  " + item(
                 [
                     ("queue", str(threshold.queue)),
                     ("threshold_packets", str(threshold.threshold_packets)),
@@ -106,9 +117,9 @@ def _qos_lines(qos: Qos) -> Iterator[str]:
 
 
 def _model_lines(model: DeviceModel) -> Iterator[str]:
-    yield f"  - name: {_scalar(model.name)}"
+    yield f"  - name: {scalar(model.name)}"
     yield f"    kind: {model.kind.value}"
-    yield f"    dialect: {_scalar(model.dialect)}"
+    yield f"    dialect: {scalar(model.dialect)}"
     yield f"    ptp_role: {model.ptp_role.value}"
     yield f"    stamp_unit_ns: {model.stamp_unit_ns}"
     yield f"    stamp_width_bits: {model.stamp_width_bits}"
@@ -121,60 +132,59 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
 
 
 def _stamp_point(point: StampPoint) -> str:
-    return _flow(
+    return flow(
         [
             ("latency_ns", str(point.latency_ns)),
             ("uncertainty_ns", str(point.uncertainty_ns)),
-            ("at_frame_end", "true" if point.at_frame_end else "false"),
+            ("at_frame_end", truth(point.at_frame_end)),
         ]
     )
 
 
-def _watchlist_fields(watchlist: Watchlist) -> list[tuple[str, str]]:
-    fields = [("name", _scalar(watchlist.name)), ("traffic", watchlist.traffic.value)]
-    if watchlist.traffic is WatchTraffic.ROCE:
-        assert watchlist.traffic_class is not None
-        fields.append(("class", _scalar(watchlist.traffic_class)))
-        if watchlist.tenants:
-            fields.append(("tenants", f"[{', '.join(map(_scalar, watchlist.tenants))}]"))
-        if watchlist.sample_psn_bits:
-            fields.append(("sample_psn_bits", str(watchlist.sample_psn_bits)))
-        fields.append(("remaining_hop_count", str(watchlist.remaining_hop_count)))
-    else:
-        fields.append(("message_types", f"[{', '.join(map(str, watchlist.message_types))}]"))
-    fields.append(("instruction_bitmap", f"0x{watchlist.instruction_bitmap:04X}"))
-    return fields
-
-
-def _switch_fields(switch: Switch) -> list[tuple[str, str]]:
+def _switch_fields(switch: Switch) -> Fields:
     fields = [
-        ("name", _scalar(switch.name)),
+        ("name", scalar(switch.name)),
         ("node_id", str(switch.node_id)),
-        ("model", _scalar(switch.model)),
+        ("model", scalar(switch.model)),
         ("ip", format_ip(switch.ip)),
         ("mac", f'"{format_mac(switch.mac)}"'),
     ]
     if switch.prefixes:
         fields.append(("prefixes", f"[{', '.join(map(str, switch.prefixes))}]"))
+    if switch.ipv6_prefixes:
+        fields.append(("ipv6_prefixes", flow_list(f'"{p}"' for p in switch.ipv6_prefixes)))
+    if switch.tier is not None:
+        fields.append(("tier", str(switch.tier)))
     fields += [("report_port", str(switch.report_port)), ("cpu_port", str(switch.cpu_port))]
     if switch.device_id != switch.node_id:
         fields.append(("device_id", str(switch.device_id)))
     if switch.p4runtime is not None:
         fields.append(("p4runtime", f'"{switch.p4runtime}"'))
+    if switch.interfaces:
+        interfaces = (
+            flow([("port", str(port)), ("interface", str(interface))])
+            for port, interface in switch.interfaces
+        )
+        fields.append(("interfaces", flow_list(interfaces)))
     return fields
 
 
-def _host_fields(host: Host) -> list[tuple[str, str]]:
-    return [
-        ("name", _scalar(host.name)),
-        ("model", _scalar(host.model)),
+def _host_fields(host: Host) -> Fields:
+    fields = [
+        ("name", scalar(host.name)),
+        ("model", scalar(host.model)),
         ("ip", format_ip(host.ip)),
+    ]
+    if host.ipv6 is not None:
+        fields.append(("ipv6", f'"{format_ipv6(host.ipv6)}"'))
+    return [
+        *fields,
         ("mac", f'"{format_mac(host.mac)}"'),
-        ("tenant", _scalar(host.tenant)),
+        ("tenant", scalar(host.tenant)),
     ]
 
 
-def _link_fields(link: Link) -> list[tuple[str, str]]:
+def _link_fields(link: Link) -> Fields:
     fields = [
         ("a", f'"{link.a}"'),
         ("b", f'"{link.b}"'),
@@ -188,21 +198,8 @@ def _link_fields(link: Link) -> list[tuple[str, str]]:
     fields.append(("asymmetry_sd_ns", repr(float(link.asymmetry_sd_ns))))
     if link.mtu_bytes is not None:
         fields.append(("mtu_bytes", str(link.mtu_bytes)))
+    if link.weight is not None:
+        fields.append(("weight", str(link.weight)))
+    if link.vlan is not None:
+        fields.append(("vlan", str(link.vlan)))
     return fields
-
-
-def _item(fields: list[tuple[str, str]]) -> str:
-    return f"  - {_flow(fields)}"
-
-
-def _flow(fields: list[tuple[str, str]]) -> str:
-    return "{" + ", ".join(f"{key}: {value}" for key, value in fields) + "}"
-
-
-_NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-"""Names that YAML (1.1 readers included) would not take as a text."""
-
-
-def _scalar(name: str) -> str:
-    """A name of the schema's pattern; quoted where YAML would read something else."""
-    return f'"{name}"' if name.lower() in _NOT_PLAIN else name

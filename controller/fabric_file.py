@@ -5,16 +5,13 @@ Three passes: YAML with the line of every key, the JSON Schema, then what a sche
 (`fabric_check.py`). The first problem in the order of the file is raised.
 """
 
-from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any
 
-from controller.addresses import parse_ip, parse_mac
+from controller.addresses import parse_mac
 from controller.fabric import (
     LINK_LATENCY_NS_MAX,
     PROPAGATION_NS_PER_M_MAX,
     ClockLimits,
-    Collector,
     DeviceModel,
     EcnThreshold,
     Fabric,
@@ -30,11 +27,24 @@ from controller.fabric import (
     Switch,
     Tenant,
     TrafficClass,
-    Watchlist,
-    WatchTraffic,
 )
 from controller.fabric_check import check_fabric
-from controller.fabric_schema import FileProblem, schema_problems, shown
+from controller.fabric_file_telemetry import (
+    BadValue,
+    Node,
+    read_collectors,
+    read_ecmp,
+    read_ip,
+    read_ipv6,
+    read_ipv6_prefix,
+    read_prefix,
+    read_probes,
+    read_punt,
+    read_reports,
+    read_watchlist,
+)
+from controller.fabric_schema import FileProblem, schema_problems
+from controller.fabric_telemetry import EthernetPtp
 from controller.telemetry.dialect import STANDARD
 from controller.yaml_positions import (
     KeyPath,
@@ -43,18 +53,6 @@ from controller.yaml_positions import (
     parse_yaml,
 )
 from correction.model import ClockKind, StampPoint
-
-_Node = dict[str, Any]
-"""A mapping that has passed the schema."""
-
-
-class _BadValue(Exception):
-    """A text that the schema's pattern lets through, but that is no such value."""
-
-    def __init__(self, path: KeyPath, message: str) -> None:
-        super().__init__(path, message)
-        self.path = path
-        self.message = message
 
 
 def load_fabric(path: str | Path) -> Fabric:
@@ -88,7 +86,7 @@ def parse_fabric(text: str, *, path: str = "fabric.yaml") -> Fabric:
         assert isinstance(document.value, dict)
         try:
             fabric = _fabric(document.value)
-        except _BadValue as bad:
+        except BadValue as bad:
             problems = [FileProblem(document.line_of(bad.path), bad.path, bad.message)]
         else:
             problems = sorted(
@@ -101,15 +99,15 @@ def parse_fabric(text: str, *, path: str = "fabric.yaml") -> Fabric:
     raise FabricError(path=path, line=first.line, key=format_key(first.path), message=first.message)
 
 
-def _fabric(node: _Node) -> Fabric:
+def _fabric(node: Node) -> Fabric:
     return Fabric(
         name=node["name"],
-        ptp=Ptp(domain=node["ptp"]["domain"], grandmaster=node["ptp"]["grandmaster"]),
-        collector=Collector(
-            ip=_ip(node["collector"]["ip"], ("collector", "ip")),
-            mac=parse_mac(node["collector"]["mac"]),
-            udp_port=node["collector"]["udp_port"],
+        ptp=Ptp(
+            domain=node["ptp"]["domain"],
+            grandmaster=node["ptp"]["grandmaster"],
+            ethernet=EthernetPtp(node["ptp"].get("ethernet", "drop")),
         ),
+        collectors=read_collectors(node),
         int_domain=IntDomain(
             domain_id=node["int"]["domain_id"], truncate_bytes=node["int"]["truncate_bytes"]
         ),
@@ -126,7 +124,9 @@ def _fabric(node: _Node) -> Fabric:
         ),
         link_latency_ns_max=float(node.get("link_latency_ns_max", LINK_LATENCY_NS_MAX)),
         qos=_qos(node["qos"]),
-        watchlists=tuple(_watchlist(item) for item in node.get("watchlists", [])),
+        watchlists=tuple(
+            read_watchlist(item, index) for index, item in enumerate(node.get("watchlists", []))
+        ),
         tenants=tuple(Tenant(name=item["name"]) for item in node["tenants"]),
         models=tuple(_model(item) for item in node["models"]),
         switches=tuple(_switch(item, index) for index, item in enumerate(node["switches"])),
@@ -134,17 +134,24 @@ def _fabric(node: _Node) -> Fabric:
             Host(
                 name=item["name"],
                 model=item["model"],
-                ip=_ip(item["ip"], ("hosts", index, "ip")),
+                ip=read_ip(item["ip"], ("hosts", index, "ip")),
                 mac=parse_mac(item["mac"]),
                 tenant=item["tenant"],
+                ipv6=(
+                    read_ipv6(item["ipv6"], ("hosts", index, "ipv6")) if "ipv6" in item else None
+                ),
             )
             for index, item in enumerate(node["hosts"])
         ),
         links=tuple(_link(item) for item in node["links"]),
+        ecmp=read_ecmp(node.get("ecmp", {})),
+        reports=read_reports(node.get("reports", {})),
+        punt=read_punt(node.get("punt")),
+        probes=read_probes(node.get("probes")),
     )
 
 
-def _qos(node: _Node) -> Qos:
+def _qos(node: Node) -> Qos:
     return Qos(
         default_queue=node["default_queue"],
         classes=tuple(
@@ -163,20 +170,7 @@ def _qos(node: _Node) -> Qos:
     )
 
 
-def _watchlist(node: _Node) -> Watchlist:
-    return Watchlist(
-        name=node["name"],
-        traffic=WatchTraffic(node["traffic"]),
-        instruction_bitmap=node["instruction_bitmap"],
-        traffic_class=node.get("class"),
-        remaining_hop_count=node.get("remaining_hop_count"),
-        tenants=tuple(node.get("tenants", [])),
-        sample_psn_bits=node.get("sample_psn_bits", 0),
-        message_types=tuple(node.get("message_types", [])),
-    )
-
-
-def _model(node: _Node) -> DeviceModel:
+def _model(node: Node) -> DeviceModel:
     return DeviceModel(
         name=node["name"],
         kind=ClockKind(node["kind"]),
@@ -196,7 +190,7 @@ def _model(node: _Node) -> DeviceModel:
     )
 
 
-def _stamp_point(node: _Node) -> StampPoint:
+def _stamp_point(node: Node) -> StampPoint:
     return StampPoint(
         latency_ns=node["latency_ns"],
         uncertainty_ns=node["uncertainty_ns"],
@@ -204,18 +198,24 @@ def _stamp_point(node: _Node) -> StampPoint:
     )
 
 
-def _switch(node: _Node, index: int) -> Switch:
+def _switch(node: Node, index: int) -> Switch:
     path: KeyPath = ("switches", index)
     return Switch(
         name=node["name"],
         node_id=node["node_id"],
         model=node["model"],
-        ip=_ip(node["ip"], (*path, "ip")),
+        ip=read_ip(node["ip"], (*path, "ip")),
         mac=parse_mac(node["mac"]),
         prefixes=tuple(
-            _prefix(text, (*path, "prefixes", position))
+            read_prefix(text, (*path, "prefixes", position))
             for position, text in enumerate(node.get("prefixes", []))
         ),
+        ipv6_prefixes=tuple(
+            read_ipv6_prefix(text, (*path, "ipv6_prefixes", position))
+            for position, text in enumerate(node.get("ipv6_prefixes", []))
+        ),
+        tier=node.get("tier"),
+        interfaces=tuple((item["port"], item["interface"]) for item in node.get("interfaces", [])),
         report_port=node["report_port"],
         cpu_port=node["cpu_port"],
         device_id=node.get("device_id") or node["node_id"],
@@ -223,7 +223,7 @@ def _switch(node: _Node, index: int) -> Switch:
     )
 
 
-def _link(node: _Node) -> Link:
+def _link(node: Node) -> Link:
     length_m = node.get("length_m")
     return Link(
         a=LinkEnd.parse(node["a"]),
@@ -233,24 +233,6 @@ def _link(node: _Node) -> Link:
         length_tolerance_m=float(node.get("length_tolerance_m", 0.0)),
         asymmetry_sd_ns=float(node["asymmetry_sd_ns"]),
         mtu_bytes=node.get("mtu_bytes"),
+        weight=node.get("weight"),
+        vlan=node.get("vlan"),
     )
-
-
-def _ip(text: str, path: KeyPath) -> int:
-    try:
-        return parse_ip(text)
-    except ValueError as error:
-        raise _BadValue(
-            path, f"{shown(text)} is not valid; expected an IPv4 address such as 10.0.1.2"
-        ) from error
-
-
-def _prefix(text: str, path: KeyPath) -> IPv4Network:
-    try:
-        return IPv4Network(text)
-    except ValueError as error:
-        raise _BadValue(
-            path,
-            f"{shown(text)} is not valid; expected an IPv4 prefix without host bits "
-            "such as 10.0.1.0/24",
-        ) from error

@@ -170,8 +170,10 @@ def leaf_spine(
     fabric = Fabric(
         name=name,
         ptp=Ptp(domain=0, grandmaster="h1"),
-        collector=Collector(
-            ip=parse_ip("10.255.0.1"), mac=parse_mac("02:00:00:ff:00:01"), udp_port=32766
+        collectors=(
+            Collector(
+                ip=parse_ip("10.255.0.1"), mac=parse_mac("02:00:00:ff:00:01"), udp_port=32766
+            ),
         ),
         int_domain=IntDomain(domain_id=0, truncate_bytes=96),
         clock_limits=ClockLimits(
