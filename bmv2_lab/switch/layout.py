@@ -73,7 +73,8 @@ class Slots:
         self.parser_error = first + 11
         self.checksum_error = first + 12
         self.sink = first + 13  # written when a program lacks the field that would be written
-        self.end = first + 14
+        self.rounds = first + 14  # times that the packet has started over by recirculation
+        self.end = first + 15
 
 
 GENERATION_SLOT = 0

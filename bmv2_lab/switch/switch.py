@@ -209,6 +209,7 @@ class EmbeddedSwitch:
             if flags & phv.FLAG_CLONE and packet[place.clone_session] in self.state.clone_sessions:
                 clone = self._start(packet[place.frame], packet[place.ingress_length])
                 clone[self._ingress_port] = packet[self._ingress_port]
+                clone[place.rounds] = packet[place.rounds]
                 self._parse(clone)
                 self._keep_fields(packet, clone, packet[place.clone_list])
                 copies += self._clone(packet, clone, INSTANCE_INGRESS_CLONE)
@@ -261,14 +262,19 @@ class EmbeddedSwitch:
             outputs += self._clone(packet, clone, INSTANCE_EGRESS_CLONE)
         if packet[self._egress_spec] == DROP_PORT:
             return outputs
-        frame = self._deparse(packet)
-        if flags & phv.FLAG_RECIRCULATE:
-            again = self._restart(
-                packet, frame, packet[place.recirculate_list], INSTANCE_RECIRCULATED
-            )
-            return [*outputs, *self._after_ingress(again)]
-        outputs.append(Emitted(port, frame))
-        return outputs
+        if not flags & phv.FLAG_RECIRCULATE:
+            outputs.append(Emitted(port, self._deparse(packet)))
+            return outputs
+        rounds = packet[place.rounds] + 1
+        if rounds > RESTART_LIMIT:
+            self.dropped_restarts += 1
+            return outputs
+        packet[place.flags] = 0  # BMv2 cuts only what is sent: the next round gets all bytes
+        again = self._restart(
+            packet, self._deparse(packet), packet[place.recirculate_list], INSTANCE_RECIRCULATED
+        )
+        again[place.rounds] = rounds
+        return [*outputs, *self._after_ingress(again)]
 
     def _log_message(self, text: str, values: tuple[int, ...]) -> None:
         if len(self.state.log) < LOG_LIMIT:

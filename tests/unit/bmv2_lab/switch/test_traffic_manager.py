@@ -191,6 +191,42 @@ def test_endless_resubmit_is_cut_and_counted() -> None:
     assert switch.dropped_restarts == 1
 
 
+def test_endless_recirculation_is_cut_and_counted() -> None:
+    """A clone that is cloned and recirculated again and again ends as well."""
+    document = base_document()
+    document.always("ingress", call("assign", meta("egress_spec"), const(2)))
+    document.always("egress", call("recirculate", const(1)))
+    switch = document.switch()
+    assert send(switch, b"\x01") == []
+    assert switch.dropped_restarts == 1
+
+
+def test_recirculation_undoes_truncation() -> None:
+    """BMv2 cuts a packet only where it is sent: the next round starts with all bytes."""
+    document = resubmit_document("recirculate", "egress")
+    document.json["actions"][-1]["primitives"].append(call("truncate", const(2)))
+    assert send(document.switch(), b"\x01rest") == [(9, b"\xeerest")]
+
+
+def test_recirculated_packet_has_neither_port_nor_stamp_and_its_new_length() -> None:
+    """Ingress port and stamp are 0, the instance type is 4, packet_length is the deparsed one."""
+    document = base_document()
+    seen: list[tuple[int, ...]] = []
+    document.always("ingress", call("assign", meta("egress_spec"), const(2)))
+    document.always(
+        "egress",
+        call("add_header", hdr("extra")),
+        call("recirculate", const(1)),
+    )
+    switch = document.switch()
+    (copy,) = switch.ingress(b"\x01rest", 5, 1234)
+    for _ in range(2):
+        (copy,) = egress(switch, copy)
+        names = ("ingress_port", "ingress_global_timestamp", "packet_length")
+        seen.append(tuple(state_of(switch, copy, "standard_metadata", name) for name in names))
+    assert seen == [(0, 0, 6), (0, 0, 7)]
+
+
 def test_dropped_packets_leave_nothing() -> None:
     """mark_to_drop in either pipeline; multicast is cancelled too."""
     document = base_document()
