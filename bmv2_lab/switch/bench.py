@@ -18,9 +18,9 @@ from bmv2_lab.switch.switch import EmbeddedSwitch
 from bmv2_lab.switch.translate import SwitchProgram
 from controller.telemetry.frames import RoceFlow, roce_frame
 
-HOST_PORT, UPLINK_PORT, REPORT_PORT = 11, 1, 60
+HOST_PORT, UPLINK_PORT, REPORT_PORT, RECIRCULATION_PORT = 11, 1, 60, 509
 MARKED_DSCP, ROCE_DSCP = 27, 26
-SRC_IP, DST_IP = 0x0A000101, 0x0A000201
+SRC_IP, DST_IP, COLLECTOR_IP = 0x0A000101, 0x0A000201, 0x0AFF0001
 PAYLOAD_BYTES = 1024
 FLOWS = 64
 INGRESS, EGRESS = "TempoIngress", "TempoEgress"
@@ -51,9 +51,15 @@ def make_switch(program: SwitchProgram, node_id: int, *, edge: bool) -> Embedded
     state = switch.state
     state.set_default(f"{EGRESS}.node.int_node", f"{EGRESS}.node.set_int_node", (node_id, 0x5454))
     state.set_default(
-        f"{EGRESS}.node.report_config",
-        f"{EGRESS}.node.set_report_config",
-        (0x02FF00000001, 0x0AFF0001, 0x020000000000 + node_id, 0x0AFE0000 + node_id, 32766, 96),
+        f"{EGRESS}.report_configuration.report_config",
+        f"{EGRESS}.report_configuration.set_report_config",
+        (0x020000000000 + node_id, 0x0AFE0000 + node_id, 0, 96),
+    )
+    destination = f"{INGRESS}.destination"
+    state.set_default(
+        f"{destination}.report_destination",
+        f"{destination}.set_report_destination",
+        (0, COLLECTOR_IP, 32766),
     )
     qos = f"{INGRESS}.qos"
     for dscp in (ROCE_DSCP, MARKED_DSCP):
@@ -75,7 +81,7 @@ def make_switch(program: SwitchProgram, node_id: int, *, edge: bool) -> Embedded
             (exact_match(HOST_PORT),),
             f"{INGRESS}.sink_ports.set_int_sink",
         )
-        wildcards = [ternary_match(0, 0)] * 8
+        wildcards = [ternary_match(0, 0)] * 10
         wildcards[2] = ternary_match(17, 0xFF)
         wildcards[4] = ternary_match(4791, 0xFFFF)
         state.add_entry(
@@ -96,9 +102,14 @@ def make_switch(program: SwitchProgram, node_id: int, *, edge: bool) -> Embedded
         (lpm_match(0x0A000000, 8, 32),),
         [(forward, (UPLINK_PORT + number, 0x0200000001FF)) for number in range(4)],
     )
+    state.add_route(
+        f"{INGRESS}.routing.ipv4_lpm",
+        (lpm_match(COLLECTOR_IP, 32, 32),),
+        [(forward, (REPORT_PORT, 0x02FF00000001))],
+    )
     for number in (1, 2):
         state.clone_sessions[number] = CloneSession(
-            session_id=number, replicas=((REPORT_PORT, number),)
+            session_id=number, replicas=((RECIRCULATION_PORT, 1),)
         )
     return switch
 
