@@ -4,8 +4,7 @@
 
 control Edge(inout headers_t hdr,
              inout local_metadata_t meta,
-             inout standard_metadata_t standard_metadata,
-             out bit<1> cleaned) {
+             inout standard_metadata_t standard_metadata) {
 
     @id(DIRECT_COUNTER_INT_EDGE_PORTS)
     direct_counter(CounterType.packets_and_bytes) int_edge_ports_counter;
@@ -44,7 +43,6 @@ control Edge(inout headers_t hdr,
     }
 
     apply {
-        cleaned = 0;
         int_edge_ports.apply();
         if (meta.dscp[0:0] == 1) {
             int_marked_dscp.apply();
@@ -52,7 +50,7 @@ control Edge(inout headers_t hdr,
                 // Whatever follows UDP is the host's own bytes and is passed on as it is.
                 meta.dscp = meta.dscp_unmarked;
                 meta.int_marked = 0;
-                cleaned = 1;
+                meta.dscp_cleaned = 1;
                 if (hdr.ipv4.isValid()) {
                     hdr.ipv4.dscp = meta.dscp_unmarked;
                 } else if (hdr.ipv6.isValid()) {

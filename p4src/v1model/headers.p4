@@ -52,6 +52,9 @@ struct headers_t {
     cnp_t                 cnp;
     ptp_t                 ptp;
     probe_t               probe;
+#ifdef TEMPOTRACE_HOST_HEADERS
+    TEMPOTRACE_HOST_HEADERS         // of the program that includes these blocks (docs/p4-blocks.md)
+#endif
 }
 
 #endif

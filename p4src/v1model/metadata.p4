@@ -31,8 +31,11 @@ struct local_metadata_t {
     bit<1>    sink_port;            // the packet leaves towards a host
     bit<1>    sink_reports;         // that port reports what it strips
     bit<1>    int_discard;          // D bit of the stripped header: drop after the postcard
+    bit<1>    dscp_cleaned;         // a host sent a marked DSCP
     bit<1>    punted;
-    bit<1>    routed;
+    bit<1>    routed;               // has an egress port that forwarding chose
+    bit<1>    probe_bounced;
+    bit<1>    probe_ended;
     bit<1>    egress_tagged;        // leaves with a VLAN tag
     vlan_id_t egress_vlan_id;
     dscp_t    dscp_unmarked;        // what the marked DSCP stands for
@@ -46,7 +49,7 @@ struct local_metadata_t {
     // ---- what is to be reported ----
     int_bitmap_t postcard_bits;     // RepMdBits of the egress postcard; 0: none
     bit<1>    postcard_change_only; // report only what is new in this interval
-    bit<1>    stack_report;         // ingress: report the packet as received (sink, end of a probe)
+    bit<1>    received_report;      // ingress: report the packet as received (sink, end of a probe)
     bit<8>    destination_id;       // index of the sequence registers
 
     // ---- configuration of this node ----
@@ -122,6 +125,10 @@ struct local_metadata_t {
     interface_t   report_ingress_interface;
     @field_list(FIELD_LIST_REPORT)
     interface_t   report_egress_interface;
+
+#ifdef TEMPOTRACE_HOST_METADATA
+    TEMPOTRACE_HOST_METADATA        // of the program that includes these blocks (docs/p4-blocks.md)
+#endif
 }
 
 #endif

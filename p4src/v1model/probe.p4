@@ -6,8 +6,7 @@ control Probe(inout headers_t hdr,
               inout local_metadata_t meta,
               inout standard_metadata_t standard_metadata,
               in bit<1> from_controller,
-              out bit<1> is_probe,
-              out bit<1> ended) {
+              out bit<1> is_probe) {
 
     bit<1> enabled = 0;
     mac_addr_t mac = 0;
@@ -50,7 +49,6 @@ control Probe(inout headers_t hdr,
 
     apply {
         is_probe = 0;
-        ended = 0;
         // A host's packet to this port is the host's own business.
         if (meta.edge_port == 0) {
             probe_config.apply();
@@ -66,10 +64,11 @@ control Probe(inout headers_t hdr,
                 meta.postcard_bits = bits & REPORT_BITS_FROM_CPU;
             } else if (hdr.probe.returning == 0) {
                 bounce();
+                meta.probe_bounced = 1;
                 meta.postcard_bits = bits;
             } else {
-                ended = 1;
-                meta.stack_report = 1;
+                meta.probe_ended = 1;
+                meta.received_report = 1;
             }
         }
     }

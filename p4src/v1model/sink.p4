@@ -43,7 +43,7 @@ control IntSink(inout headers_t hdr, inout local_metadata_t meta) {
     // an egress postcard, and the ingress stamp joins the two.
     @hidden
     action report_md() {
-        meta.stack_report = 1;
+        meta.received_report = 1;
         meta.report_domain_known = 1;
         meta.report_domain_specific_id = hdr.int_md.domain_specific_id;
         meta.postcard_bits = (hdr.int_md.instruction_bitmap & REPORT_BITS_SUPPORTED)

@@ -31,6 +31,7 @@
 #include "sink.p4"
 #include "drop_report.p4"
 #include "ingress_report.p4"
+#include "int_ingress.p4"
 #include "ingress.p4"
 
 // egress
@@ -43,6 +44,7 @@
 #include "queue_report.p4"
 #include "postcard.p4"
 #include "report.p4"
+#include "int_egress.p4"
 #include "egress.p4"
 
 @pkginfo(name = "tempotrace", version = "0.2.0")
