@@ -8,14 +8,14 @@ every failure is in the result. Applying twice changes nothing.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 import finsy as fy
 
-from controller.desired import desired_state
-from controller.entries import Entry
+from controller.desired import LINK_DELAY_TABLE, LinkDelays, desired_state
+from controller.entries import Entry, TableEntry
 from controller.fabric import Fabric, Switch
 from controller.pipeline import Pipeline, load_pipeline
 from controller.reconcile import Operation, Update, batches, reconcile
@@ -110,10 +110,26 @@ class FabricDifference:
         return not self.errors and all(switch.in_sync for switch in self.switches)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is known of the fabric at run time and changes by itself, so it is not in the file."""
+
+    link_delays: LinkDelays | None = None
+    """2^-16 ns by switch and ingress port, for transparent clocks. None: whatever the switches
+    hold stays, since whoever maintains it is not this caller."""
+    failed_links: Collection[str] = ()
+    """Names of links that are down: their ports' flows go to the other ports of the ECMP set."""
+
+
+NO_FINDINGS = Findings()
+
+
 async def deploy(
     fabric: Fabric,
     addresses: Mapping[str, str] | None = None,
     pipeline: Pipeline | None = None,
+    *,
+    findings: Findings = NO_FINDINGS,
 ) -> DeployResult:
     """Program all switches of the fabric and read everything back.
 
@@ -121,11 +137,11 @@ async def deploy(
     pipeline: in place of the one that comes with the product.
     """
     schema = program_schema(pipeline or load_pipeline())
-    desired = desired_state(fabric)
+    desired = _desired(fabric, findings)
     results, errors = await _side_by_side(
         fabric,
         addresses or {},
-        lambda switch, address: _deploy_switch(switch, address, desired[switch.name], schema),
+        lambda switch, address: _deploy_switch(switch, address, desired, schema),
     )
     return DeployResult(switches=tuple(results), errors=tuple(errors))
 
@@ -134,16 +150,48 @@ async def compare(
     fabric: Fabric,
     addresses: Mapping[str, str] | None = None,
     pipeline: Pipeline | None = None,
+    *,
+    findings: Findings = NO_FINDINGS,
 ) -> FabricDifference:
     """Read all switches and compare; writes nothing and takes no switch from its controller."""
     schema = program_schema(pipeline or load_pipeline())
-    desired = desired_state(fabric)
+    desired = _desired(fabric, findings)
     results, errors = await _side_by_side(
         fabric,
         addresses or {},
-        lambda switch, address: _compare_switch(switch, address, desired[switch.name], schema),
+        lambda switch, address: _compare_switch(switch, address, desired, schema),
     )
     return FabricDifference(switches=tuple(results), errors=tuple(errors))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desired:
+    """Entries by switch, and the tables that somebody else fills."""
+
+    entries: dict[str, tuple[Entry, ...]]
+    foreign_tables: frozenset[str]
+
+    def updates(self, switch_name: str, actual: list[Entry]) -> list[Update]:
+        """What separates a switch from its desired entries."""
+        ours = [
+            entry
+            for entry in actual
+            if not (isinstance(entry, TableEntry) and entry.table in self.foreign_tables)
+        ]
+        return reconcile(self.entries[switch_name], ours)
+
+
+def _desired(fabric: Fabric, findings: Findings) -> _Desired:
+    return _Desired(
+        entries=desired_state(
+            fabric, link_delays=findings.link_delays, failed_links=findings.failed_links
+        ),
+        foreign_tables=frozenset() if findings.link_delays is not None else _MAINTAINED,
+    )
+
+
+_MAINTAINED = frozenset({LINK_DELAY_TABLE})
+"""Tables that a running correction fills, and a deployment leaves alone."""
 
 
 async def _side_by_side(
@@ -176,7 +224,7 @@ async def _side_by_side(
 
 
 async def _deploy_switch(
-    switch: Switch, address: str, desired: tuple[Entry, ...], schema: fy.P4Schema
+    switch: Switch, address: str, desired: _Desired, schema: fy.P4Schema
 ) -> SwitchResult:
     async with open_session(
         name=switch.name, address=address, device_id=switch.device_id, schema=schema
@@ -193,7 +241,7 @@ async def _deploy_switch(
         if push:
             await session.push_pipeline()
         actual = await session.read_entries()
-        updates = reconcile(desired, actual)
+        updates = desired.updates(switch.name, actual)
         for batch in batches(updates, size_max=WRITE_SIZE_MAX):
             await session.write(batch)
         if updates:
@@ -205,14 +253,14 @@ async def _deploy_switch(
         inserted=done[Operation.INSERT],
         modified=done[Operation.MODIFY],
         deleted=done[Operation.DELETE],
-        entries_desired=len(desired),
+        entries_desired=len(desired.entries[switch.name]),
         entries_read_back=len(actual),
-        drift=tuple(reconcile(desired, actual)),
+        drift=tuple(desired.updates(switch.name, actual)),
     )
 
 
 async def _compare_switch(
-    switch: Switch, address: str, desired: tuple[Entry, ...], schema: fy.P4Schema
+    switch: Switch, address: str, desired: _Desired, schema: fy.P4Schema
 ) -> SwitchDifference:
     async with open_session(
         name=switch.name, address=address, device_id=switch.device_id, schema=schema
@@ -223,6 +271,6 @@ async def _compare_switch(
     return SwitchDifference(
         name=switch.name,
         pipeline_differs=differs,
-        entries_desired=len(desired),
-        updates=tuple(reconcile(desired, actual)),
+        entries_desired=len(desired.entries[switch.name]),
+        updates=tuple(desired.updates(switch.name, actual)),
     )

@@ -2,99 +2,98 @@
 """What every switch of a fabric must hold: a pure function of the fabric description.
 
 Names of tables, actions and parameters are those of `p4src` (docs/p4.md); a test encodes the whole
-of it with the compiled p4info.
+of it with the compiled p4info. Each group of tables has a file: routes in `route_entries.py`,
+what to instrument in `watchlist.py`, reports in `report_entries.py`, PTP in `ptp_entries.py`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from controller.entries import (
     NO_ACTION,
     ActionCall,
-    CloneSession,
     DefaultEntry,
     Entry,
-    Group,
-    GroupRef,
-    Lpm,
-    Member,
-    MemberRef,
+    MatchValue,
     TableEntry,
+    Ternary,
 )
 from controller.fabric import Fabric, Switch
+from controller.fabric_telemetry import PuntRule
+from controller.ptp_entries import clock_default, ethernet_ptp_entries, link_delay_entries
+from controller.report_entries import (
+    clone_sessions,
+    prefix_match,
+    report_defaults,
+    report_entries,
+)
+from controller.route_entries import ecmp_default, route_entries
 from controller.routing import AttachedHost, RouteTable, compute_routes
 from controller.watchlist import watchlist_entries
 
-ECMP_SELECTOR = "ecmp_selector"
-ECMP_GROUP_SIZE_MAX = 64
-"""`ECMP_GROUP_SIZE_MAX` of p4src."""
-CLONE_SESSION_INGRESS = 1
-"""Reports of a sink: the packet as it was received, with its INT stack."""
-CLONE_SESSION_EGRESS = 2
-"""Postcards: this node's own view of a packet."""
+LinkDelays = Mapping[str, Mapping[int, int]]
+"""Switch -> ingress port -> 2^-16 ns that a transparent clock adds for the cable it came over."""
+
+LINK_DELAY_TABLE = "ptp_link_delay"
 QUEUE_DEPTH_MAX = 0xFF_FFFF
 MTU_BYTES_MAX = 0xFFFF
+NO_INTERFACE = 0xFFFF_FFFF
+"""INT's mark for a level 2 interface that is not known."""
+PRIORITY_PUNT = 1_000
+"""The first rule of the file; the others follow below in order."""
+
+_U8, _U16 = 0xFF, 0xFFFF
 
 
-def desired_state(fabric: Fabric) -> dict[str, tuple[Entry, ...]]:
-    """The desired entries of every switch, by name."""
-    routes = compute_routes(fabric)
+def desired_state(
+    fabric: Fabric,
+    *,
+    link_delays: LinkDelays | None = None,
+    failed_links: Collection[str] = (),
+) -> dict[str, tuple[Entry, ...]]:
+    """The desired entries of every switch, by name.
+
+    link_delays: see `desired_entries`. failed_links: names of links that are down.
+    """
+    routes = compute_routes(fabric, failed_links)
     return {
-        switch.name: desired_entries(fabric, switch.name, routes=routes)
+        switch.name: desired_entries(fabric, switch.name, routes=routes, link_delays=link_delays)
         for switch in fabric.switches
     }
 
 
 def desired_entries(
-    fabric: Fabric, switch_name: str, *, routes: RouteTable | None = None
+    fabric: Fabric,
+    switch_name: str,
+    *,
+    routes: RouteTable | None = None,
+    link_delays: LinkDelays | None = None,
 ) -> tuple[Entry, ...]:
-    """The desired entries of one switch; `routes` spares the shortest paths for the next one."""
+    """The desired entries of one switch.
+
+    routes: spares the shortest paths, or has been computed with failed links.
+    link_delays: what the correction has found; not part of the file, since it changes by itself.
+    """
     switch = fabric.switch(switch_name)
     table = routes or compute_routes(fabric)
+    attached = table.attached[switch_name]
+    delays = (link_delays or {}).get(switch_name, {})
     return (
-        *_routing(table, switch_name),
+        *route_entries(fabric, table, switch_name),
         *_classes(fabric),
-        *_edge(table.attached[switch_name]),
-        *watchlist_entries(fabric, [local.host for local in table.attached[switch_name]]),
+        *_edge(fabric, switch, attached),
+        *_punt(fabric),
+        *watchlist_entries(fabric, [local.host for local in attached]),
         *_mtus(fabric, switch_name),
+        *_interfaces(switch),
+        *report_entries(fabric, switch),
+        *ethernet_ptp_entries(fabric, switch),
+        *link_delay_entries(fabric.model(switch.model), switch, delays),
         *_defaults(fabric, switch),
-        *_clone_sessions(switch),
+        *report_defaults(fabric, switch),
+        ecmp_default(fabric, switch, table.tiers),
+        clock_default(fabric, switch),
+        *clone_sessions(),
     )
-
-
-def _routing(routes: RouteTable, switch_name: str) -> Iterator[Entry]:
-    """One member per port, one group per set of ports, and a table entry per prefix.
-
-    A member's id is its port and a group's id is a node id, so that a change of the fabric
-    changes the entries that it concerns and no others.
-    """
-    members: dict[int, Member] = {}
-    groups: dict[int, Group] = {}
-    entries: list[TableEntry] = []
-    for route in routes.routes[switch_name]:
-        for hop in route.next_hops:
-            if hop.port not in members:
-                members[hop.port] = Member(
-                    profile=ECMP_SELECTOR,
-                    member_id=hop.port,
-                    action=ActionCall.of("forward", port=hop.port, dst_mac=hop.mac),
-                )
-        ports = tuple(hop.port for hop in route.next_hops)
-        action: MemberRef | GroupRef
-        if len(ports) == 1:
-            action = MemberRef(ports[0])
-        else:
-            groups[route.group_node_id] = Group(
-                profile=ECMP_SELECTOR,
-                group_id=route.group_node_id,
-                max_size=ECMP_GROUP_SIZE_MAX,
-                members=tuple((port, 1) for port in ports),
-            )
-            action = GroupRef(route.group_node_id)
-        destination = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
-        entries.append(TableEntry.of("ipv4_lpm", {"dst_addr": destination}, action))
-    yield from (members[port] for port in sorted(members))
-    yield from (groups[group_id] for group_id in sorted(groups))
-    yield from entries
 
 
 def _classes(fabric: Fabric) -> Iterator[TableEntry]:
@@ -117,12 +116,46 @@ def _classes(fabric: Fabric) -> Iterator[TableEntry]:
         )
 
 
-def _edge(attached: Sequence[AttachedHost]) -> Iterator[TableEntry]:
-    for port in (local.port for local in attached):
+def _edge(fabric: Fabric, switch: Switch, attached: Sequence[AttachedHost]) -> Iterator[TableEntry]:
+    """INT starts and ends where hosts are; what leads to a collector only loses what it carries."""
+    outside = {switch.report_port} if any(c.attached is None for c in fabric.collectors) else set()
+    outside |= {
+        collector.attached.port
+        for collector in fabric.collectors
+        if collector.attached is not None and collector.attached.node == switch.name
+    }
+    ends = [(local.port, "set_int_sink") for local in attached]
+    ends += [(port, "set_int_strip") for port in sorted(outside)]
+    for port, sink in ends:
         yield TableEntry.of(
             "int_edge_ports", {"ingress_port": port}, ActionCall.of("set_int_source_edge")
         )
-        yield TableEntry.of("int_sink_ports", {"egress_port": port}, ActionCall.of("set_int_sink"))
+        yield TableEntry.of("int_sink_ports", {"egress_port": port}, ActionCall.of(sink))
+
+
+def _punt(fabric: Fabric) -> Iterator[TableEntry]:
+    for index, rule in enumerate(fabric.punt):
+        for match in _punt_matches(rule):
+            yield TableEntry.of(
+                "punt", match, ActionCall.of("punt_to_cpu"), priority=PRIORITY_PUNT - index
+            )
+
+
+def _punt_matches(rule: PuntRule) -> Iterator[dict[str, MatchValue | int]]:
+    match: dict[str, MatchValue | int] = {}
+    if rule.ether_type is not None:
+        match["ether_type"] = Ternary(rule.ether_type, _U16)
+    if rule.protocol is not None:
+        match["protocol"] = Ternary(rule.protocol, _U8)
+    if rule.l4_dst_port is not None:
+        match["l4_dst_port"] = Ternary(rule.l4_dst_port, _U16)
+    if rule.destination is not None:
+        key = "dst_addr" if rule.destination.version == 4 else "ipv6_dst_addr"
+        match[key] = prefix_match(rule.destination)
+    if not rule.icmp_types:
+        yield match
+    for icmp_type in rule.icmp_types:
+        yield {**match, "icmp_type": Ternary(icmp_type, _U8)}
 
 
 def _mtus(fabric: Fabric, switch_name: str) -> Iterator[TableEntry]:
@@ -136,14 +169,32 @@ def _mtus(fabric: Fabric, switch_name: str) -> Iterator[TableEntry]:
                 )
 
 
+def _interfaces(switch: Switch) -> Iterator[TableEntry]:
+    for port, interface in switch.interfaces:
+        yield TableEntry.of(
+            "ingress_interface",
+            {"ingress_port": port},
+            ActionCall.of("set_ingress_interface", interface_id=interface),
+        )
+        yield TableEntry.of(
+            "egress_interface",
+            {"egress_port": port},
+            ActionCall.of("set_egress_interface", interface_id=interface),
+        )
+
+
 def _defaults(fabric: Fabric, switch: Switch) -> Iterator[DefaultEntry]:
     """Every default that a switch has, so that one changed by somebody else shows as drift.
 
-    `ipv4_lpm` has none: the program drops what has no route.
+    `ipv4_lpm` and `ipv6_lpm` have none: the program drops what has no route. Those of the report
+    tables, of the hash and of the transparent clock are made where their entries are.
     """
-    collector = fabric.collector
+    probes = fabric.probes
     actions = {
+        "drop_report": NO_ACTION,
         "ecn_config": ActionCall.of("set_ecn_threshold", depth=QUEUE_DEPTH_MAX),
+        "egress_interface": ActionCall.of("set_egress_interface", interface_id=NO_INTERFACE),
+        "ingress_interface": ActionCall.of("set_ingress_interface", interface_id=NO_INTERFACE),
         "int_edge_ports": NO_ACTION,
         "int_egress_mtu": ActionCall.of("set_mtu", mtu_bytes=MTU_BYTES_MAX),
         "int_marked_dscp": NO_ACTION,
@@ -154,22 +205,17 @@ def _defaults(fabric: Fabric, switch: Switch) -> Iterator[DefaultEntry]:
         ),
         "int_sink_ports": NO_ACTION,
         "int_watchlist": NO_ACTION,
+        "int_watchlist_ipv6": NO_ACTION,
+        "l2_ptp": ActionCall.of("drop_l2"),
+        "probe_config": (
+            NO_ACTION
+            if probes is None
+            else ActionCall.of("set_probe_config", report_metadata_bits=probes.report_metadata_bits)
+        ),
+        LINK_DELAY_TABLE: NO_ACTION,
         "ptp_watchlist": NO_ACTION,
         "punt": NO_ACTION,
         "qos_class": ActionCall.of("set_queue", queue_id=fabric.qos.default_queue),
-        "report_config": ActionCall.of(
-            "set_report_config",
-            collector_mac=collector.mac,
-            collector_ip=collector.ip,
-            switch_mac=switch.mac,
-            switch_ip=switch.ip,
-            udp_port=collector.udp_port,
-            truncate_bytes=fabric.int_domain.truncate_bytes,
-        ),
+        "queue_report": NO_ACTION,
     }
     yield from (DefaultEntry(table=table, action=action) for table, action in actions.items())
-
-
-def _clone_sessions(switch: Switch) -> Iterator[CloneSession]:
-    for session_id in (CLONE_SESSION_INGRESS, CLONE_SESSION_EGRESS):
-        yield CloneSession(session_id=session_id, replicas=((switch.report_port, 0),))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Self, TypeAlias
 
-from controller.addresses import format_ip, format_mac
+from controller.addresses import format_ip, format_ipv6, format_mac
 
 
 @unique
@@ -22,9 +22,10 @@ class Kind(IntEnum):
 
     MEMBER = 1
     GROUP = 2
-    TABLE = 3
-    DEFAULT = 4
-    CLONE_SESSION = 5
+    MULTICAST = 3
+    TABLE = 4
+    DEFAULT = 5
+    CLONE_SESSION = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +189,12 @@ class TableEntry:
     @property
     def where(self) -> str:
         """The entry's place, for messages."""
-        match = (
-            ", ".join(f"{name}={show_match(name, value)}" for name, value in self.match) or "any"
+        fields = (
+            f"{name}={show_match(name, value, table=self.table)}" for name, value in self.match
         )
-        return f"{self.table} [{match}]" + (f" priority {self.priority}" if self.priority else "")
+        return f"{self.table} [{', '.join(fields) or 'any'}]" + (
+            f" priority {self.priority}" if self.priority else ""
+        )
 
     def __str__(self) -> str:
         return f"{self.where}: {self.action}"
@@ -224,6 +227,32 @@ class DefaultEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MulticastGroup:
+    """Where packets of a multicast group go: (egress port, instance) of every replica."""
+
+    group_id: int
+    replicas: tuple[tuple[int, int], ...]
+
+    @property
+    def kind(self) -> Kind:
+        """Tables refer to multicast groups."""
+        return Kind.MULTICAST
+
+    @property
+    def key(self) -> "EntryKey":
+        """What identifies the entry within its switch."""
+        return (self.kind, "", self.group_id)
+
+    @property
+    def where(self) -> str:
+        """The entry's place, for messages."""
+        return f"multicast group {self.group_id}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {_show_replicas(self.replicas)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloneSession:
     """Where clones of a session go: (egress port, instance) of every replica."""
 
@@ -246,30 +275,44 @@ class CloneSession:
         return f"clone session {self.session_id}"
 
     def __str__(self) -> str:
-        ports = ", ".join(f"port {port} instance {instance}" for port, instance in self.replicas)
-        return f"{self.where}: {ports or 'no replica'}"
+        return f"{self.where}: {_show_replicas(self.replicas)}"
 
 
-Entry: TypeAlias = Member | Group | TableEntry | DefaultEntry | CloneSession
+Entry: TypeAlias = Member | Group | MulticastGroup | TableEntry | DefaultEntry | CloneSession
 EntryKey: TypeAlias = tuple[Kind, str, object]
 
 
-def show_value(name: str, value: int) -> str:
-    """A value as people write it; the name says whether it is an address or a bit map.
+def _show_replicas(replicas: tuple[tuple[int, int], ...]) -> str:
+    ports = ", ".join(f"port {port} instance {instance}" for port, instance in replicas)
+    return ports or "no replica"
+
+
+def show_value(name: str, value: int, *, table: str = "") -> str:
+    """A value as people write it; name and table say whether it is an address or a bit map.
 
     >>> show_value("dst_addr", 0x0A000101), show_value("report_metadata_bits", 0x7C00)
     ('10.0.1.1', '0x7c00')
+    >>> show_value("dst_addr", 1, table="ipv6_lpm"), show_value("delay", (1 << 64) - 3)
+    ('::1', '-3')
     """
-    if name.endswith("_mac"):
+    if name.endswith("_mac") or (table == "l2_ptp" and name == "dst_addr"):
         return format_mac(value)
+    if name.endswith("_addr") and ("ipv6" in table or "ipv6" in name):
+        return format_ipv6(value)
     if name.endswith(("_addr", "_ip")):
         return format_ip(value)
     if name.endswith(("_bitmap", "_bits", "ether_type")):
         return f"{value:#x}"
+    if name in _SIGNED_64 and value >> 63:
+        return str(value - (1 << 64))
     return str(value)
 
 
-def show_match(name: str, value: MatchValue) -> str:
+_SIGNED_64 = frozenset({"delay", "residence_offset"})
+"""Parameters in two's complement, 2^-16 ns."""
+
+
+def show_match(name: str, value: MatchValue, *, table: str = "") -> str:
     """A match value as people write it; a mask is shown where it leaves bits out.
 
     >>> show_match("dst_addr", Lpm(0x0A000100, 24)), show_match("roce_psn", Ternary(0, 7))
@@ -277,16 +320,16 @@ def show_match(name: str, value: MatchValue) -> str:
     """
     match value:
         case Exact(number):
-            return show_value(name, number)
+            return show_value(name, number, table=table)
         case Lpm(number, prefix_len):
-            return f"{show_value(name, number)}/{prefix_len}"
+            return f"{show_value(name, number, table=table)}/{prefix_len}"
         case Ternary(number, mask):
-            text = show_value(name, number)
+            text = show_value(name, number, table=table)
             whole = mask in _WHOLE_FIELD_MASKS and number != 0
             return text if whole else f"{text} & {mask:#x}"
 
 
-_WHOLE_FIELD_MASKS = frozenset((1 << bits) - 1 for bits in (4, 6, 8, 16, 32))
+_WHOLE_FIELD_MASKS = frozenset((1 << bits) - 1 for bits in (4, 6, 8, 9, 16, 24, 32, 48, 128))
 """Masks that select a field of a usual width as a whole, and need no mention."""
 
 

@@ -5,7 +5,7 @@ Pure. Together with `session.py` the only place that knows the P4Runtime library
 client can take its place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import finsy as fy
 from finsy.p4schema import P4MatchType
@@ -24,6 +24,7 @@ from controller.entries import (
     MatchValue,
     Member,
     MemberRef,
+    MulticastGroup,
     TableEntry,
     Ternary,
 )
@@ -73,7 +74,7 @@ def decode_entry(message: p4r.Entity, schema: fy.P4Schema) -> Entry | None:
             case "action_profile_group":
                 return _group(fy.P4ActionProfileGroup.decode(message, schema))
             case "packet_replication_engine_entry":
-                return _clone_session(message)
+                return _replication(message.packet_replication_engine_entry)
             case other:
                 raise CodecError(f"the switch answered with a {other}")
     except (ValueError, KeyError) as error:
@@ -100,22 +101,25 @@ def read_requests(schema: fy.P4Schema) -> Iterator[list[p4r.Entity]]:
             p4r.Entity(action_profile_member=p4r.ActionProfileMember(action_profile_id=profile.id)),
             p4r.Entity(action_profile_group=p4r.ActionProfileGroup(action_profile_id=profile.id)),
         ]
-    yield [*together, *replication_entities(clone_sessions_only=True)]
+    yield [*together, *replication_entities()]
 
 
-def replication_entities(*, clone_sessions_only: bool) -> list[p4r.Entity]:
+def replication_entities() -> list[p4r.Entity]:
     """Wildcards for clone sessions and multicast groups; these need no p4info."""
     clone_sessions = p4r.PacketReplicationEngineEntry(clone_session_entry=p4r.CloneSessionEntry())
     groups = p4r.PacketReplicationEngineEntry(multicast_group_entry=p4r.MulticastGroupEntry())
-    return [
-        p4r.Entity(packet_replication_engine_entry=entry)
-        for entry in ([clone_sessions] if clone_sessions_only else [clone_sessions, groups])
-    ]
+    return [p4r.Entity(packet_replication_engine_entry=entry) for entry in (clone_sessions, groups)]
 
 
 def _entity(
     entry: Entry,
-) -> fy.P4ActionProfileMember | fy.P4ActionProfileGroup | fy.P4TableEntry | fy.P4CloneSessionEntry:
+) -> (
+    fy.P4ActionProfileMember
+    | fy.P4ActionProfileGroup
+    | fy.P4TableEntry
+    | fy.P4MulticastGroupEntry
+    | fy.P4CloneSessionEntry
+):
     match entry:
         case Member():
             return fy.P4ActionProfileMember(
@@ -149,6 +153,8 @@ def _entity(
             return fy.P4TableEntry(
                 entry.table, action=_fy_action(entry.action), is_default_action=True
             )
+        case MulticastGroup():
+            return fy.P4MulticastGroupEntry(entry.group_id, replicas=entry.replicas)
         case CloneSession():
             return fy.P4CloneSessionEntry(entry.session_id, replicas=entry.replicas)
 
@@ -220,16 +226,26 @@ def _group(group: fy.P4ActionProfileGroup) -> Group:
     )
 
 
-def _clone_session(message: p4r.Entity) -> CloneSession:
-    entry = message.packet_replication_engine_entry
-    if entry.WhichOneof("type") != "clone_session_entry":
-        raise CodecError(f"the switch answered with a {entry.WhichOneof('type')}")
-    session = entry.clone_session_entry
-    replicas = []
-    for replica in session.replicas:
+def _replication(entry: p4r.PacketReplicationEngineEntry) -> CloneSession | MulticastGroup:
+    match entry.WhichOneof("type"):
+        case "clone_session_entry":
+            session = entry.clone_session_entry
+            return CloneSession(session_id=session.session_id, replicas=_replicas(session.replicas))
+        case "multicast_group_entry":
+            group = entry.multicast_group_entry
+            return MulticastGroup(
+                group_id=group.multicast_group_id, replicas=_replicas(group.replicas)
+            )
+        case other:
+            raise CodecError(f"the switch answered with a {other}")
+
+
+def _replicas(replicas: Iterable[p4r.Replica]) -> tuple[tuple[int, int], ...]:
+    found = []
+    for replica in replicas:
         # P4Runtime 1.4 moved the port from a number to bytes; servers answer with either.
         port = (
             int.from_bytes(replica.port, "big") if replica.HasField("port") else replica.egress_port
         )
-        replicas.append((port, replica.instance))
-    return CloneSession(session_id=session.session_id, replicas=tuple(sorted(replicas)))
+        found.append((port, replica.instance))
+    return tuple(sorted(found))

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which ports of a switch lead to which prefix: shortest paths, all of equal length together.
 
-Pure. Hosts are leaves of the graph and never on a path between others.
+Pure. Hosts and collectors are leaves of the graph and never on a path between others. A link that
+has failed takes its ports out of use but not out of their ECMP set, so that the flows of the other
+ports stay where they are (`ecmp.py`).
 """
 
 from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 
 import networkx as nx
 
-from controller.fabric import Fabric, Host, cabling
+from controller.fabric import Collector, Fabric, Host, Link, Switch
+from controller.fabric_telemetry import IpNetwork, LinkEnd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -19,17 +23,25 @@ class NextHop:
 
     port: int
     mac: int
+    weight: int = 1
+    """Share of the traffic, against the other next hops of the route."""
+    vlan: int = 0
+    """802.1Q tag of the frames; 0: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """A destination prefix and the next hops that share its traffic, by port."""
 
-    prefix: IPv4Network
+    prefix: IpNetwork
     next_hops: tuple[NextHop, ...]
     group_node_id: int
     """Smallest node id of the switches that are reached over exactly these next hops: a number for
     the ECMP set that stays the same while other destinations come, go or change their paths."""
+    failed_ports: tuple[int, ...] = ()
+    """Ports of the next hops that lead there no more; never all of them."""
+    collector: Collector | None = None
+    """The collector that the only next hop leads straight to, if it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,86 +59,226 @@ class RouteTable:
     routes: dict[str, tuple[Route, ...]]
     attached: dict[str, tuple[AttachedHost, ...]]
     """Hosts cabled to the switch, by port."""
+    tiers: dict[str, int]
 
 
-def compute_routes(fabric: Fabric) -> RouteTable:
-    """Routes of all switches.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Paths:
+    """Shortest paths between switches over one set of links."""
 
-    A switch has a /32 for every host cabled to it, and for every other switch that switch's
-    prefixes, or /32 routes to its hosts where it declares none.
+    hops: dict[str, dict[str, tuple[NextHop, ...]]]
+    """Switch, then target switch -> next hops by port; targets that are not reached are missing."""
+
+
+def compute_routes(fabric: Fabric, failed_links: Collection[str] = ()) -> RouteTable:
+    """Routes of all switches while the links of these names are down.
+
+    A switch has a route for every host cabled to it and for every collector, and for every other
+    switch that switch's prefixes, or host routes where it declares none.
     """
-    ends = cabling(fabric)
-    macs = {node.name: node.mac for node in fabric.nodes}
-    node_ids = {switch.name: switch.node_id for switch in fabric.switches}
-    hosts = {host.name: host for host in fabric.hosts}
-
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(node_ids)
-    # Ports of each switch that lead to another switch, and the hosts cabled to it.
-    uplinks: dict[str, dict[str, list[NextHop]]] = defaultdict(lambda: defaultdict(list))
-    attached: dict[str, list[AttachedHost]] = defaultdict(list)
-    for near, far in sorted(ends.items()):
-        if near.node not in node_ids:
-            continue
-        hop = NextHop(port=near.port, mac=macs[far.node])
-        if far.node in node_ids:
-            graph.add_edge(near.node, far.node)
-            uplinks[near.node][far.node].append(hop)
-        else:
-            attached[near.node].append(AttachedHost(port=near.port, host=hosts[far.node]))
-
-    sets: dict[str, dict[str, tuple[NextHop, ...]]] = defaultdict(dict)
-    for target in fabric.switches:
-        distances = nx.single_source_shortest_path_length(graph, target.name)
-        for name, distance in distances.items():
-            if name != target.name:
-                sets[name][target.name] = tuple(
-                    sorted(
-                        hop
-                        for neighbour, hops in uplinks[name].items()
-                        if distances[neighbour] == distance - 1
-                        for hop in hops
-                    )
-                )
+    unknown = set(failed_links) - {link.name for link in fabric.links}
+    if unknown:
+        raise ValueError(f"there is no link {min(unknown)}")
+    attached = attached_hosts(fabric)
+    usual = _paths(fabric, fabric.links)
+    now = (
+        _paths(fabric, [link for link in fabric.links if link.name not in failed_links])
+        if failed_links
+        else usual
+    )
     prefixes = {
-        switch.name: switch.prefixes
-        or tuple(IPv4Network(local.host.ip) for local in attached[switch.name])
-        for switch in fabric.switches
+        switch.name: _served(fabric, switch, attached[switch.name]) for switch in fabric.switches
     }
     return RouteTable(
         routes={
-            switch.name: _routes_of(
-                switch.node_id, attached[switch.name], sets[switch.name], prefixes, node_ids
-            )
+            switch.name: _routes_of(fabric, switch, attached[switch.name], usual, now, prefixes)
             for switch in fabric.switches
         },
-        attached={switch.name: tuple(attached[switch.name]) for switch in fabric.switches},
+        attached=attached,
+        tiers=tiers(fabric),
     )
 
 
-def _routes_of(
-    node_id: int,
-    attached: list[AttachedHost],
-    sets: dict[str, tuple[NextHop, ...]],
-    prefixes: dict[str, tuple[IPv4Network, ...]],
-    node_ids: dict[str, int],
-) -> tuple[Route, ...]:
-    group_node_id: dict[tuple[NextHop, ...], int] = {}
-    for target, next_hops in sets.items():
-        if prefixes[target]:
-            first = group_node_id.get(next_hops, node_ids[target])
-            group_node_id[next_hops] = min(first, node_ids[target])
-    routes = [
-        Route(
-            prefix=IPv4Network(local.host.ip),
-            next_hops=(NextHop(port=local.port, mac=local.host.mac),),
-            group_node_id=node_id,
-        )
-        for local in attached
+def attached_hosts(fabric: Fabric) -> dict[str, tuple[AttachedHost, ...]]:
+    """The hosts cabled to each switch, by port."""
+    hosts = {host.name: host for host in fabric.hosts}
+    found: dict[str, list[AttachedHost]] = {switch.name: [] for switch in fabric.switches}
+    for link in fabric.links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near.node in found and far.node in hosts:
+                found[near.node].append(AttachedHost(port=near.port, host=hosts[far.node]))
+    return {name: tuple(sorted(local, key=lambda one: one.port)) for name, local in found.items()}
+
+
+def tiers(fabric: Fabric) -> dict[str, int]:
+    """The tier of each switch: as declared, else its distance from the nearest one with hosts.
+
+    Switches of different tiers hash differently, so that flows which share a choice in one tier
+    spread over all choices of the next.
+    """
+    graph = _switch_graph(fabric, fabric.links)
+    with_hosts = [name for name, local in attached_hosts(fabric).items() if local]
+    distances = nx.multi_source_dijkstra_path_length(graph, set(with_hosts)) if with_hosts else {}
+    return {
+        switch.name: switch.tier if switch.tier is not None else int(distances.get(switch.name, 0))
+        for switch in fabric.switches
+    }
+
+
+def _switch_graph(fabric: Fabric, links: Collection[Link]) -> "nx.Graph[str]":
+    names = {switch.name for switch in fabric.switches}
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(switch.name for switch in fabric.switches)
+    graph.add_edges_from(
+        (link.a.node, link.b.node) for link in links if {link.a.node, link.b.node} <= names
+    )
+    return graph
+
+
+def _next_hop(link: Link, port: int, mac: int) -> NextHop:
+    weight = link.weight if link.weight is not None else link.speed_gbps
+    return NextHop(port=port, mac=mac, weight=weight, vlan=link.vlan or 0)
+
+
+def _paths(fabric: Fabric, links: Collection[Link]) -> _Paths:
+    macs = {switch.name: switch.mac for switch in fabric.switches}
+    uplinks: dict[str, dict[str, list[NextHop]]] = defaultdict(lambda: defaultdict(list))
+    for link in links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near.node in macs and far.node in macs:
+                uplinks[near.node][far.node].append(_next_hop(link, near.port, macs[far.node]))
+    graph = _switch_graph(fabric, links)
+    hops: dict[str, dict[str, tuple[NextHop, ...]]] = {name: {} for name in macs}
+    for target in macs:
+        distances = nx.single_source_shortest_path_length(graph, target)
+        for name, distance in distances.items():
+            if name != target:
+                hops[name][target] = tuple(
+                    sorted(
+                        hop
+                        for neighbour, ways in uplinks[name].items()
+                        if distances[neighbour] == distance - 1
+                        for hop in ways
+                    )
+                )
+    return _Paths(hops=hops)
+
+
+def _served(
+    fabric: Fabric, switch: Switch, attached: tuple[AttachedHost, ...]
+) -> tuple[IpNetwork, ...]:
+    """What other switches route to this one."""
+    served: list[IpNetwork] = list(switch.prefixes)
+    if not switch.prefixes:
+        served += [IPv4Network(local.host.ip) for local in attached]
+    served += switch.ipv6_prefixes
+    if not switch.ipv6_prefixes:
+        served += [
+            IPv6Network(local.host.ipv6) for local in attached if local.host.ipv6 is not None
+        ]
+    served += [
+        IPv4Network(collector.ip)
+        for collector in fabric.collectors
+        if collector.attached is not None and collector.attached.node == switch.name
     ]
+    return tuple(served)
+
+
+def _routes_of(
+    fabric: Fabric,
+    switch: Switch,
+    attached: tuple[AttachedHost, ...],
+    usual: _Paths,
+    now: _Paths,
+    prefixes: Mapping[str, tuple[IpNetwork, ...]],
+) -> tuple[Route, ...]:
+    routes = [*_local_routes(fabric, switch, attached), *_collector_routes(fabric, switch)]
+    node_ids = {other.name: other.node_id for other in fabric.switches}
+    sets = {
+        target: _with_failures(hops, now.hops[switch.name].get(target))
+        for target, hops in usual.hops[switch.name].items()
+        if prefixes[target]
+    }
+    group_node_id: dict[tuple[tuple[NextHop, ...], tuple[int, ...]], int] = {}
+    for target, ecmp_set in sets.items():
+        first = group_node_id.get(ecmp_set, node_ids[target])
+        group_node_id[ecmp_set] = min(first, node_ids[target])
     routes += [
-        Route(prefix=prefix, next_hops=next_hops, group_node_id=group_node_id[next_hops])
-        for target, next_hops in sets.items()
+        Route(
+            prefix=prefix,
+            next_hops=ecmp_set[0],
+            failed_ports=ecmp_set[1],
+            group_node_id=group_node_id[ecmp_set],
+        )
+        for target, ecmp_set in sets.items()
         for prefix in prefixes[target]
     ]
-    return tuple(sorted(routes, key=lambda route: route.prefix))
+    return tuple(
+        sorted(
+            routes,
+            key=lambda route: (
+                route.prefix.version,
+                int(route.prefix.network_address),
+                route.prefix.prefixlen,
+            ),
+        )
+    )
+
+
+def _with_failures(
+    usual: tuple[NextHop, ...], now: tuple[NextHop, ...] | None
+) -> tuple[tuple[NextHop, ...], tuple[int, ...]]:
+    """The next hops of an ECMP set and the ports of it that have failed.
+
+    Where other ports take over altogether (a longer way round), they are a set of their own; where
+    nothing leads there any more, the usual set stays, and its packets are lost either way.
+    """
+    if not now:
+        return usual, ()
+    if set(now) <= set(usual):
+        return usual, tuple(hop.port for hop in usual if hop not in now)
+    return now, ()
+
+
+def _local_routes(
+    fabric: Fabric, switch: Switch, attached: tuple[AttachedHost, ...]
+) -> list[Route]:
+    links: dict[LinkEnd, Link] = {}
+    for link in fabric.links:
+        links[link.a] = links[link.b] = link
+    routes = []
+    for local in attached:
+        link = links[LinkEnd(node=switch.name, port=local.port)]
+        addresses: list[IpNetwork] = [IPv4Network(local.host.ip)]
+        if local.host.ipv6 is not None:
+            addresses.append(IPv6Network(local.host.ipv6))
+        routes += [
+            Route(
+                prefix=address,
+                next_hops=(_next_hop(link, local.port, local.host.mac),),
+                group_node_id=switch.node_id,
+            )
+            for address in addresses
+        ]
+    return routes
+
+
+def _collector_routes(fabric: Fabric, switch: Switch) -> list[Route]:
+    """Collectors that this switch reaches without another one: out of band, or cabled to it."""
+    routes = []
+    for collector in fabric.collectors:
+        if collector.attached is None:
+            port = switch.report_port
+        elif collector.attached.node == switch.name:
+            port = collector.attached.port
+        else:
+            continue
+        routes.append(
+            Route(
+                prefix=IPv4Network(collector.ip),
+                next_hops=(NextHop(port=port, mac=collector.mac),),
+                group_node_id=switch.node_id,
+                collector=collector,
+            )
+        )
+    return routes

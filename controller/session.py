@@ -124,7 +124,7 @@ class SwitchSession:
         async with self._wrapped(None):
             request = p4r.ReadRequest(
                 device_id=self._device_id,
-                entities=replication_entities(clone_sessions_only=False),
+                entities=replication_entities(),
             )
             try:
                 old = [
@@ -152,7 +152,7 @@ class SwitchSession:
             )
 
     async def read_entries(self) -> list[Entry]:
-        """All entries of the switch: tables, defaults, members, groups, clone sessions."""
+        """All entries of the switch: tables, defaults, members, groups of all kinds, sessions."""
         found: dict[EntryKey, Entry] = {}
         async with self._wrapped(None):
             for entities in read_requests(self._schema):

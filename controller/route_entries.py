@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes as entries: members, groups and prefixes of the ECMP selector, and its hash.
+
+Pure. Ids are chosen so that a change of the fabric changes the entries that it concerns and no
+others: a port's member is numbered by the port, a collector's by its destination id, and a group
+by a node id; bucket i of group g is member g * 64 + i (`ecmp.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+
+from controller.ecmp import (
+    BUCKET_COUNT_MAX,
+    COLLECTOR_MEMBER_ID_BASE,
+    base_buckets,
+    bucket_member_id,
+    fail_over,
+    group_ids,
+)
+from controller.entries import (
+    ActionCall,
+    DefaultEntry,
+    Entry,
+    Group,
+    GroupRef,
+    Lpm,
+    Member,
+    MemberRef,
+    TableEntry,
+)
+from controller.fabric import Fabric, Switch
+from controller.routing import NextHop, Route, RouteTable
+
+ECMP_SELECTOR = "ecmp_selector"
+
+
+def route_entries(fabric: Fabric, table: RouteTable, switch_name: str) -> Iterator[Entry]:
+    """Members, groups, then one table entry per prefix."""
+    ids = group_ids({switch.node_id for switch in fabric.switches})
+    members: dict[int, Member] = {}
+    groups: dict[int, Group] = {}
+    entries: list[TableEntry] = []
+    for route in table.routes[switch_name]:
+        action: MemberRef | GroupRef
+        if len(route.next_hops) == 1:
+            member = _single_member(route)
+            members[member.member_id] = member
+            action = MemberRef(member.member_id)
+        else:
+            group_id = ids[route.group_node_id]
+            if group_id not in groups:
+                buckets = _bucket_members(route, group_id, fabric.ecmp.buckets)
+                members.update(buckets)
+                groups[group_id] = Group(
+                    profile=ECMP_SELECTOR,
+                    group_id=group_id,
+                    max_size=BUCKET_COUNT_MAX,
+                    members=tuple((member_id, 1) for member_id in buckets),
+                )
+            action = GroupRef(group_id)
+        destination = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
+        name = "ipv4_lpm" if route.prefix.version == 4 else "ipv6_lpm"
+        entries.append(TableEntry.of(name, {"dst_addr": destination}, action))
+    yield from (members[member_id] for member_id in sorted(members))
+    yield from (groups[group_id] for group_id in sorted(groups))
+    yield from entries
+
+
+def ecmp_default(fabric: Fabric, switch: Switch, tiers: Mapping[str, int]) -> DefaultEntry:
+    """The switch's hash: its tier is what makes it independent of the tier before.
+
+    The node id goes into the seed, for the second pass through a tier on the way down.
+    """
+    return DefaultEntry(
+        table="ecmp_config",
+        action=ActionCall.of(
+            "set_ecmp_config",
+            tier=tiers[switch.name],
+            seed=(fabric.ecmp.seed + switch.node_id) & 0xFFFF_FFFF,
+            hash_flow_label=int(fabric.ecmp.hash_flow_label),
+        ),
+    )
+
+
+def _single_member(route: Route) -> Member:
+    (hop,) = route.next_hops
+    member_id = hop.port
+    if route.collector is not None:
+        member_id = COLLECTOR_MEMBER_ID_BASE + route.collector.destination_id
+    return Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hop))
+
+
+def _bucket_members(route: Route, group_id: int, bucket_count: int) -> dict[int, Member]:
+    """The members of a group, by id: one per bucket, whether or not a port has failed."""
+    hops = {hop.port: hop for hop in route.next_hops}
+    weights = {port: hop.weight for port, hop in hops.items()}
+    ports = fail_over(base_buckets(weights, bucket_count), weights, route.failed_ports)
+    return {
+        member_id: Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hops[port]))
+        for member_id, port in (
+            (bucket_member_id(group_id, bucket), port) for bucket, port in enumerate(ports)
+        )
+    }
+
+
+def _forward(hop: NextHop) -> ActionCall:
+    if hop.vlan:
+        return ActionCall.of("forward_vlan", port=hop.port, dst_mac=hop.mac, vlan_id=hop.vlan)
+    return ActionCall.of("forward", port=hop.port, dst_mac=hop.mac)
