@@ -99,7 +99,7 @@ class L2Switch:
 
 
 def test_l2_switch_with_the_blocks_traces_and_restores(program: SwitchProgram) -> None:
-    """A foreign program starts INT at one host's port and gives the other host the original bytes."""
+    """A foreign program starts INT at one host's port and the other host gets its bytes."""
     flow = RoceFlow(
         src_mac=0x020000000101,
         dst_mac=HOST_MAC,
