@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from bmv2_lab.nuisance import Nuisance
 from bmv2_lab.scenarios import Scenario
-from controller.fabric import DeviceModel, Fabric
+from controller.fabric import DeviceModel, Fabric, PtpRole
 from controller.fabric_generate import device_models, leaf_spine, leaf_spine_link_count
+from controller.fabric_telemetry import Probes
+from correction.model import ClockKind
 
 
 def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
@@ -18,7 +19,7 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
     )
     lengths_m = cables.integers(scenario.cable_m_min, scenario.cable_m_max + 1, count)
     nuisance = scenario.nuisance
-    return leaf_spine(
+    fabric = leaf_spine(
         leaves=scenario.leaves,
         spines=scenario.spines,
         hosts_per_leaf=scenario.hosts_per_leaf,
@@ -26,11 +27,14 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         speed_gbps=scenario.speed_gbps,
         lengths_m=[float(length) for length in lengths_m],
         asymmetry_sd_ns=nuisance.link_asymmetry_sd_ns,
-        models=tuple(_declare(model, nuisance) for model in _models(scenario)),
+        models=tuple(_declare(model, scenario) for model in _models(scenario)),
         rate_offset_max_ppb=nuisance.rate_offset_max_ppb,
         wander_ns_per_s_sqrt_s=nuisance.wander_ns_per_s_sqrt_s,
         link_latency_ns_max=float(nuisance.module_latency_ns_max),
     )
+    if scenario.probe_budget_pps:
+        fabric = replace(fabric, probes=Probes(budget_pps=scenario.probe_budget_pps))
+    return fabric
 
 
 def inner_links(fabric: Fabric) -> list[int]:
@@ -53,6 +57,12 @@ def _models(scenario: Scenario) -> tuple[DeviceModel, ...]:
     )
 
 
-def _declare(model: DeviceModel, nuisance: Nuisance) -> DeviceModel:
-    """The operator knows the typical size of the noise after the egress stamp."""
-    return replace(model, stamp_jitter_ns=max(1, round(nuisance.egress_jitter_mean_ns)))
+def _declare(model: DeviceModel, scenario: Scenario) -> DeviceModel:
+    """The operator knows the typical size of the noise after the egress stamp, and the role."""
+    jitter_ns = max(1, round(scenario.nuisance.egress_jitter_mean_ns))
+    corrects = scenario.closed_loop is not None and model.kind is ClockKind.SWITCH
+    return replace(
+        model,
+        stamp_jitter_ns=jitter_ns,
+        ptp_role=PtpRole.TRANSPARENT_CLOCK if corrects else model.ptp_role,
+    )

@@ -6,17 +6,18 @@ The files are those of the design's contract: `fabric.yaml`, `reports.pcap`, `ex
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bmv2_lab.closed_loop import ClosedLoop, LoopRecord, without_transparent_clocks
 from bmv2_lab.draw import DrawnFabric, draw_fabric
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from bmv2_lab.spans import RecordedSpans, record_spans
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import serve
-from controller.client import DeployResult, deploy
+from controller.client import DeployResult, Findings, deploy
 from controller.fabric import Fabric
 from controller.fabric_dump import dump_fabric
 from controller.pipeline import Pipeline, load_pipeline
@@ -44,6 +45,12 @@ class LabRun:
     lab: VirtualFabric
     deployment: DeployResult
     spans: RecordedSpans
+    loop: LoopRecord | None = None
+    """Of a scenario whose transparent clocks the engine feeds."""
+
+
+class NotProgrammed(Exception):
+    """A switch does not hold what the controller wrote; `str()` is one line."""
 
 
 def run_lab(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
@@ -53,10 +60,17 @@ def run_lab(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
     progress("deploy", 0.0)
     pipeline = load_pipeline()
     switches = make_switches(drawn.fabric, pipeline)
-    deployment = asyncio.run(program_switches(drawn.fabric, switches, pipeline))
-    progress("deploy", 1.0)
-    lab = VirtualFabric(scenario, seed, drawn, switches)
-    lab.run(lambda now_ns: progress("simulate", now_ns / scenario.duration_ns))
+    loop = None
+    if scenario.closed_loop is None:
+        deployment = asyncio.run(program_switches(drawn.fabric, switches, pipeline))
+        progress("deploy", 1.0)
+        lab = VirtualFabric(scenario, seed, drawn, switches)
+        lab.run(lambda now_ns: progress("simulate", now_ns / scenario.duration_ns))
+    else:
+        lab = VirtualFabric(scenario, seed, drawn, switches)
+        deployment, loop = asyncio.run(
+            run_closed_loop(scenario, drawn, switches, pipeline, lab, progress)
+        )
     progress("simulate", 1.0)
     return LabRun(
         scenario=scenario,
@@ -65,7 +79,46 @@ def run_lab(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
         lab=lab,
         deployment=deployment,
         spans=record_spans(lab, seed),
+        loop=loop,
     )
+
+
+async def run_closed_loop(
+    scenario: Scenario,
+    drawn: DrawnFabric,
+    switches: dict[str, EmbeddedSwitch],
+    pipeline: Pipeline,
+    lab: VirtualFabric,
+    progress: Progress,
+) -> tuple[DeployResult, LoopRecord]:
+    """Serve P4Runtime for the whole run, and write link delays while it goes on."""
+    server = await serve(switches.values())
+    addresses = {name: server.addresses[sw.device_id] for name, sw in switches.items()}
+
+    async def write(fabric: Fabric, link_delays: Mapping[str, Mapping[int, int]]) -> DeployResult:
+        result = await deploy(
+            fabric, addresses, pipeline, findings=Findings(link_delays=link_delays)
+        )
+        if not result.ok:
+            found = [*map(str, result.errors), f"{result.drift_count} entries differ"]
+            raise NotProgrammed(found[0])
+        return result
+
+    try:
+        await write(without_transparent_clocks(drawn.fabric), {})
+        progress("deploy", 1.0)
+        driver = ClosedLoop(
+            scenario,
+            drawn.fabric,
+            lab,
+            write,
+            lambda now_ns: progress("simulate", now_ns / scenario.duration_ns),
+        )
+        record = await driver.run()
+        delays = record.windows[-1].plan.in_force(lab.collector_now_ns())
+        return await write(drawn.fabric, delays), record
+    finally:
+        await server.stop()
 
 
 def make_switches(fabric: Fabric, pipeline: Pipeline) -> dict[str, EmbeddedSwitch]:

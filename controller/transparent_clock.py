@@ -22,14 +22,11 @@ from enum import StrEnum, unique
 
 import numpy as np
 
+from controller.ptp_entries import EVENT_FRAME_BYTES, SCALED_PER_NS
 from correction.model import ClockKind, FabricModel, Link
 from correction.prepare import declared_delay_ns
 from correction.solution import FabricSolution
 
-SCALED_PER_NS = 1 << 16
-"""correctionField counts units of 2^-16 ns (IEEE 1588-2019 13.3.2.9)."""
-PTP_EVENT_BYTES = 90
-"""Sync and Delay_Req over UDP and IPv4, with FCS: what a stamp at a frame's end waits for."""
 VALIDITY_NS = 30_000_000_000
 """A cable keeps its delay; a fabric that has not been measured for this long is not trusted."""
 CHANGE_NS_MIN = 0.5
@@ -105,7 +102,7 @@ def plan_link_delays(
     previous: LinkDelayPlan = NO_DELAYS,
     residence_offset_scaled_ns: Mapping[str, int] | None = None,
     validity_ns: int = VALIDITY_NS,
-    event_bytes: int = PTP_EVENT_BYTES,
+    event_bytes: int = EVENT_FRAME_BYTES,
     equal_hop_counts: bool = True,
 ) -> LinkDelayPlan:
     """The values that follow from a solve.
@@ -113,7 +110,8 @@ def plan_link_delays(
     previous: its constants are kept while they leave nothing negative, and values that hardly
     moved are kept, so that a steady fabric is not written to.
     residence_offset_scaled_ns: by switch, what its transparent clock adds to every residence for
-    its stamp points; it is taken off again here, where each link's own stamp points are known.
+    its stamp points (`residence_offset_scaled`); it is taken off again here, where each link's own
+    stamp points are known. None: the transparent clocks add stamp differences only.
     equal_hop_counts: False where a path may have more links there than back (routes that are not
     shortest paths); then nothing may be taken off in common, and the constants are 0.
     """

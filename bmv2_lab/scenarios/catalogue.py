@@ -4,7 +4,9 @@
 from dataclasses import replace
 
 from bmv2_lab.nuisance import Nuisance
-from bmv2_lab.scenarios.parameters import Congestion, Scenario
+from bmv2_lab.scenarios.parameters import ClosedLoop, Congestion, Scenario
+
+NS_PER_S = 1_000_000_000
 
 _ALL = (
     Scenario(
@@ -45,6 +47,27 @@ _ALL = (
         faults_link=1,
         faults_sender=1,
         faults_receiver=1,
+    ),
+    Scenario(
+        name="transparent-clock-4x4",
+        summary="4 leaves x 4 spines, 8 hosts, cables of 3 to 100 m: transparent clocks that the "
+        "engine feeds with link delays every 10 s, for 10 minutes; probes on quiet links",
+        leaves=4,
+        duration_ns=670 * NS_PER_S,
+        window_starts_ns=tuple(second * NS_PER_S for second in range(8, 665, 10)),
+        bad_link_share=0.07,
+        qps_per_peer=1,
+        steps_per_window=1,
+        faults_hop=0,
+        faults_link=0,
+        faults_sender=0,
+        faults_receiver=0,
+        closed_loop=ClosedLoop(
+            residence_from_ns=20 * NS_PER_S,
+            delays_from_ns=40 * NS_PER_S,
+            settle_ns=15 * NS_PER_S,
+        ),
+        probe_budget_pps=400,
     ),
 )
 

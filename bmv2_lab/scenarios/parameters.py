@@ -23,6 +23,20 @@ class Congestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoop:
+    """The engine feeds transparent clocks while the fabric runs; instants of true time in ns."""
+
+    residence_from_ns: int
+    """Until then switches leave PTP alone; from then on they add residence."""
+    delays_from_ns: int
+    """The first window that ends after this is the first whose link delays are written."""
+    settle_ns: int
+    """Clients have settled so long after a change of what switches do."""
+    windows_kept: int = 6
+    """Windows solved together: the newest so many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One lab scenario; times in ns of true time."""
 
@@ -64,3 +78,6 @@ class Scenario:
     faults_sender: int = 4
     faults_receiver: int = 3
     """Injected slow transfers by cause."""
+    closed_loop: ClosedLoop | None = None
+    probe_budget_pps: int = 0
+    """Link probes a second in windows, all links together; 0: none."""

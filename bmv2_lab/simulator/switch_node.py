@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch in the virtual fabric: the embedded P4 switch, its clock, its ports and queues."""
+"""A switch in the virtual fabric: the embedded P4 switch, its clock, its ports and queues.
+
+Ports without a cable are served at once: the CPU port, the recirculation port, on which clones
+become reports, and the report port, which leads out of band to the collector.
+"""
 
 from collections.abc import Callable
 
@@ -58,6 +62,7 @@ class SwitchNode:
         self._on_cpu = on_cpu
         self._ports: dict[int, EgressPort] = {}
         self._wires: dict[int, Wire] = {}
+        switch.on_packet_out = self.packet_out
 
     def attach(self, port: int, egress: EgressPort, wire: Wire) -> None:
         """Cable `port`."""
@@ -77,9 +82,16 @@ class SwitchNode:
         for copy in self.switch.ingress(frame, port, self._stamp(stamp_true_ns)):
             self._to_port(copy, frame)
 
+    def packet_out(self, frame: bytes) -> None:
+        """A frame with its `packet_out` header comes in on the CPU port now."""
+        now_ns = self._engine.now_ns
+        self._engine.at(
+            now_ns + INGRESS_PROCESSING_NS, self.receive, frame, self.switch.cpu_port, now_ns
+        )
+
     def _to_port(self, copy: EgressCopy, frame: bytes) -> None:
         queues = self._ports.get(copy.egress_port)
-        if queues is None:  # the report or CPU port: out of band, no queueing
+        if queues is None:  # no cable: no queueing
             now_ns = self._engine.now_ns
             self._egress(
                 copy,

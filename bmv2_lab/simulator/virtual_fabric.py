@@ -43,6 +43,10 @@ class LabResult:
     """(capture time on the collector's clock, frame), in order of arrival."""
     ptp_lines: list[str] = field(default_factory=list)
     """Lines of `exchanges.jsonl`."""
+    exchanges: list[tuple[str, np.void]] = field(default_factory=list)
+    """(client, row of `EXCHANGE_DTYPE`), the same as the lines hold."""
+    adjustments: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
+    """By host, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
     cpu_frames: int = 0
     """Packets that switches sent to the controller."""
 
@@ -89,9 +93,21 @@ class VirtualFabric:
             self.engine.at(start_ns + scenario.window_ns // 2, self._observe_truth)
 
     def run(self, on_progress: Callable[[int], None] | None = None) -> None:
-        """Run the scenario to its end."""
-        self.engine.run(self.scenario.duration_ns, on_progress)
+        """Run the scenario to its end, on from where `run_until` left it."""
+        self.run_until(self.scenario.duration_ns, on_progress)
         self.truth.faults = [fault for fault, _, _, _ in self.injector.faults]
+
+    def run_until(self, until_ns: int, on_progress: Callable[[int], None] | None = None) -> None:
+        """Run up to a true instant; between two calls a controller may write to the switches."""
+        self.engine.run(until_ns, on_progress)
+
+    def packet_out(self, switch: str, frame: bytes, at_ns: int) -> None:
+        """Have a frame, `packet_out` header first, enter a switch's CPU port at a true instant."""
+        self.engine.at(at_ns, self.switch_nodes[switch].packet_out, frame)
+
+    def collector_now_ns(self) -> int:
+        """What the collector's own clock reads now."""
+        return self._drawn.oscillators["collector"].read_ns(self.engine.now_ns)
 
     def host_nodes_of(self, tenant: str) -> list[HostNode]:
         """The tenant's hosts, in the order of the fabric."""
@@ -245,19 +261,20 @@ class VirtualFabric:
         self.engine.at(arrival_ns, self._report_arrived, frame)
 
     def _report_arrived(self, frame: bytes) -> None:
-        capture_ns = self._drawn.oscillators["collector"].read_ns(self.engine.now_ns)
-        self.result.reports.append((capture_ns, frame))
+        self.result.reports.append((self.collector_now_ns(), frame))
 
     def _cpu_frame(self, _frame: bytes) -> None:
         self.result.cpu_frames += 1
 
     def _exchange_done(self, client: str, row: np.void) -> None:
         self.result.ptp_lines.append(exchange_line(row, client))
+        self.result.exchanges.append((client, row))
 
     def _phc_adjusted(
         self, host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
     ) -> None:
         self.result.ptp_lines.append(servo_line(host, phc_local_ns, step_ns, frequency_ppb))
+        self.result.adjustments.setdefault(host, []).append((phc_local_ns, step_ns, frequency_ppb))
 
     def _observe_truth(self) -> None:
         now_ns = self.engine.now_ns

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from controller.ptp_entries import SCALED_PER_NS
 from controller.transparent_clock import (
     NO_DELAYS,
-    SCALED_PER_NS,
     Basis,
     LinkDelayPlan,
     plan_link_delays,
