@@ -19,7 +19,9 @@ UNKNOWN_U32 = 2**32 - 1
 TRAFFIC_ROCE = 1
 """`traffic` of a RoCEv2 packet (UDP destination port 4791)."""
 TRAFFIC_PTP = 2
-"""`traffic` of a PTP event message over UDP (destination port 319)."""
+"""`traffic` of a PTP event message, over UDP (destination port 319) or Ethernet."""
+TRAFFIC_PROBE = 3
+"""`traffic` of a link probe: three hops, out of one switch, back from its neighbour, and home."""
 
 PACKET_DTYPE = np.dtype(
     [
@@ -28,7 +30,9 @@ PACKET_DTYPE = np.dtype(
         ("first_hop", np.int64),
         ("hop_count", np.int16),
         ("complete", np.bool_),  # source to sink with nothing missing in between
-        ("traffic", np.uint8),  # TRAFFIC_ROCE or TRAFFIC_PTP
+        ("traffic", np.uint8),  # TRAFFIC_*
+        # IPv4 address of the packet, else the declared IPv4 address of the host that the packet's
+        # IPv6 or MAC address belongs to, else 0
         ("src_ip", np.uint32),
         ("dst_ip", np.uint32),
         ("src_port", np.uint16),

@@ -35,8 +35,8 @@ class DecodeReason(Enum):
         return member
 
     TRUNCATED = ("truncated", "The buffer ends inside a header, the metadata or the INT stack.")
-    ETHER_TYPE = ("ether_type", "The frame is not IPv4 over Ethernet.")
-    IP_HEADER = ("ip_header", "IPv4 version, header length or total length is impossible.")
+    ETHER_TYPE = ("ether_type", "The frame is neither IPv4 nor IPv6, with one VLAN tag at most.")
+    IP_HEADER = ("ip_header", "IP version, header length or total length is impossible.")
     IP_CHECKSUM = ("ip_checksum", "The IPv4 header checksum is wrong.")
     IP_FRAGMENT = ("ip_fragment", "A fragment: its transport header or its end is elsewhere.")
     NOT_UDP = ("not_udp", "The outer packet is not UDP.")
@@ -45,7 +45,7 @@ class DecodeReason(Enum):
     UDP_CHECKSUM = ("udp_checksum", "The outer UDP checksum is present and wrong.")
     REPORT_VERSION = ("report_version", "Not the report version of the sender's dialect.")
     REPORT_TYPE = ("report_type", "RepType 2 (IOAM) or reserved.")
-    INNER_TYPE = ("inner_type", "InType other than Ethernet and IPv4.")
+    INNER_TYPE = ("inner_type", "InType other than Ethernet, IPv4 and IPv6.")
     REPORT_LENGTH = (
         "report_length",
         "ReportLength is shorter than the report's own fixed words and metadata.",
@@ -58,14 +58,22 @@ class DecodeReason(Enum):
     NO_REPORT = ("no_report", "A group header without an individual report.")
     INNER_IP_HEADER = (
         "inner_ip_header",
-        "The reported packet's IPv4 header is impossible, or not IPv4, or a fragment.",
+        "The reported packet's IP header is impossible, or not of InType's version, or a fragment.",
+    )
+    INNER_ETHER_TYPE = (
+        "inner_ether_type",
+        "The reported frame is neither IP nor PTP.",
     )
     INNER_PROTOCOL = (
         "inner_protocol",
-        "The reported packet is neither RoCEv2 nor a PTP event message over UDP.",
+        "The reported packet is neither RoCEv2 nor a PTP event message nor a link probe.",
     )
     PTP_VERSION = ("ptp_version", "The reported PTP message is not of version 2.")
-    INT_SHIM_TYPE = ("int_shim_type", "Shim type other than INT-MD, or an undefined NPT.")
+    PROBE_VERSION = ("probe_version", "The reported link probe is not of version 1.")
+    INT_SHIM_TYPE = (
+        "int_shim_type",
+        "Shim type other than INT-MD and INT-MX, or an undefined NPT.",
+    )
     INT_VERSION = ("int_version", "INT header version other than 2.")
     INT_STACK_LENGTH = (
         "int_stack_length",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Report frames in, packets with their hops out; everything that does not fit is counted.
+"""Report frames in, packets with their hops, drops and congestion out; the rest is counted.
 
 The collector does no I/O: `feed` takes a frame and the collector clock's time, from a pcap, a
 socket (`udp.serve_udp`) or a simulation. No input makes it raise.
@@ -8,22 +8,47 @@ socket (`udp.serve_udp`) or a simulation. No input makes it raise.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import NamedTuple
 
 from controller.fabric import Fabric
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
 from controller.telemetry.datagram import unwrap_udp
 from controller.telemetry.dialect import STANDARD
+from controller.telemetry.events import CongestedPacket, DroppedPacket, Events
 from controller.telemetry.layout import REPORT_GROUP, UDP
 from controller.telemetry.loss import LossCounters, SequenceTracker
+from controller.telemetry.missing_tstamps import MissingTstamps
 from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking
+from controller.telemetry.path_records import PacketAddresses, PathRecords
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.report import Report, decode_group, decode_reports
 from controller.telemetry.seen import SeenReports
+from controller.telemetry.stamp_timelines import StampTimelines
 from controller.telemetry.topology import TelemetryFabric, telemetry_fabric
-from correction.records import Hops, Packets
+from correction.records import TRAFFIC_PROBE, Hops, Packets
 
-SenderKey = tuple[int, int]
-"""(node id, hw id): one sequence of report numbers."""
+
+class Destination(NamedTuple):
+    """Where a report was sent to: its datagram's destination."""
+
+    ip: int
+    udp_port: int
+
+    def __str__(self) -> str:
+        return f"{ip_address(self.ip)}:{self.udp_port}"
+
+
+UNKNOWN_DESTINATION = Destination(0, 0)
+"""Of a payload that came without the headers around it."""
+
+
+class SenderKey(NamedTuple):
+    """One sequence of report numbers (TR 3.2)."""
+
+    node_id: int
+    hw_id: int
+    destination: Destination = UNKNOWN_DESTINATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +77,13 @@ class CollectorCounters:
     complete: int
     """Packets with every hop from host to host."""
     incomplete: int
-    """Packets of which reports were missing when their window closed."""
+    """Packets of which reports were missing when their window closed, or that were dropped."""
+    resent: int
+    """Packets whose reports show that they were sent again; each attempt is a packet of its own."""
+    dropped: Mapping[str, int]
+    """Drop reports, by reason."""
+    congested: int
+    """Congestion reports."""
     senders: Mapping[SenderKey, LossCounters]
 
     @property
@@ -68,6 +99,12 @@ class Collection:
     packets: Packets
     hops: Hops
     counters: CollectorCounters
+    drops: tuple[DroppedPacket, ...]
+    """Drop reports, in order of arrival."""
+    congested: tuple[CongestedPacket, ...]
+    """Congestion reports, in order of arrival."""
+    addresses: Mapping[int, PacketAddresses]
+    """By row of `packets`: addresses of packets that are not IPv4."""
 
 
 class Collector:
@@ -78,7 +115,11 @@ class Collector:
     ) -> None:
         self._fabric = fabric if isinstance(fabric, TelemetryFabric) else telemetry_fabric(fabric)
         self._marking = IntMarking(self._fabric.original_dscp, self._fabric.int_udp_port)
-        self._joiner = PathJoiner(self._fabric, window_ns=join_window_ns)
+        timelines = StampTimelines(self._fabric)
+        self._missing = MissingTstamps(self._fabric)
+        self._records = PathRecords(self._fabric, timelines)
+        self._joiner = PathJoiner(self._fabric, self._records, window_ns=join_window_ns)
+        self._events = Events(timelines)
         self._trackers: dict[SenderKey, SequenceTracker] = {}
         self._seen = SeenReports()
         self._received = self._decoded = self._duplicates = 0
@@ -89,25 +130,40 @@ class Collector:
         self._received += 1
         try:
             datagram = unwrap_udp(frame)
-            if datagram.udp.dst_port != self._fabric.report_udp_port:
+            destination = Destination(datagram.ip.dst_addr, datagram.udp.dst_port)
+            if destination.udp_port not in self._fabric.report_udp_ports:
                 port_offset = datagram.payload_start - UDP.byte_count + 2
                 raise DecodeError(DecodeReason.UDP_PORT, port_offset)
-            self._take(frame[: datagram.payload_end], datagram.payload_start, now_ns)
+            data = frame[: datagram.payload_end]
+            self._take(data, datagram.payload_start, now_ns, destination)
         except DecodeError as error:
             self._rejected[error.reason] += 1
 
-    def feed_payload(self, payload: Buffer, now_ns: int) -> None:
-        """The same for a UDP payload from a socket: the kernel has checked what is around it."""
+    def feed_payload(
+        self, payload: Buffer, now_ns: int, destination: Destination = UNKNOWN_DESTINATION
+    ) -> None:
+        """The same for a UDP payload from a socket: the kernel has checked what is around it.
+
+        `destination` is what tells several sockets of one collector apart.
+        """
         self._received += 1
         try:
-            self._take(payload, 0, now_ns)
+            self._take(payload, 0, now_ns, destination)
         except DecodeError as error:
             self._rejected[error.reason] += 1
 
     def drain(self) -> Collection:
         """What is finished since the last call; packets that wait for reports go on waiting."""
-        packets, hops = self._joiner.take()
-        return Collection(packets=packets, hops=hops, counters=self.counters)
+        packets, hops, addresses = self._records.take()
+        drops, congested = self._events.take()
+        return Collection(
+            packets=packets,
+            hops=hops,
+            counters=self.counters,
+            drops=drops,
+            congested=congested,
+            addresses=addresses,
+        )
 
     def flush(self) -> Collection:
         """The end of the input: closes what still waits as incomplete, then drains."""
@@ -128,13 +184,20 @@ class Collector:
             restarts=total.restart,
             unconfirmed=total.unconfirmed,
             rejected=dict(self._rejected),
-            invalid_tstamps=dict(self._joiner.invalid_tstamps),
+            invalid_tstamps=dict(
+                self._missing.counts
+                + self._records.impossible_tstamps
+                + self._events.impossible_tstamps
+            ),
             complete=self._joiner.complete_count,
             incomplete=self._joiner.incomplete_count,
+            resent=self._joiner.resent_count,
+            dropped=dict(sorted(self._events.drop_counts.items())),
+            congested=self._events.congested_count,
             senders=senders,
         )
 
-    def _take(self, data: Buffer, offset: int, now_ns: int) -> None:
+    def _take(self, data: Buffer, offset: int, now_ns: int, destination: Destination) -> None:
         """A report datagram that starts at `offset` and ends with `data`."""
         # Only a known sender's dialect can be right; a stranger's version is judged first.
         node = self._fabric.nodes.get(decode(REPORT_GROUP, data, offset).node_id)
@@ -144,7 +207,7 @@ class Collector:
             raise DecodeError(DecodeReason.UNKNOWN_NODE, offset + 4)
         repeated = self._seen.repeats(bytes(data[offset:]))
         if not dialect.sequence_constant:
-            sender = (group.node_id, group.hw_id)
+            sender = SenderKey(group.node_id, group.hw_id, destination)
             tracker = self._trackers.get(sender)
             if tracker is None:
                 tracker = self._trackers[sender] = SequenceTracker()
@@ -153,21 +216,30 @@ class Collector:
             self._duplicates += 1
             return
         reports = decode_reports(data, offset + REPORT_GROUP.byte_count, self._marking, dialect)
-        for report in reports:
-            self._check(report, offset)
-        for report in reports:
-            self._joiner.add(group.node_id, report, now_ns)
+        faults = [self._not_evidence(report) for report in reports]
+        for report, fault in zip(reports, faults, strict=True):
+            # why a packet was dropped or met a queue is news whatever the packet is
+            if fault is not None and not report.is_event:
+                raise DecodeError(fault, offset)
+        for report, fault in zip(reports, faults, strict=True):
+            report = self._missing.removed(group.node_id, report)
+            if report.is_event:
+                self._events.add(group.node_id, report, now_ns)
+            if fault is None and report.is_path_evidence:
+                self._joiner.add(group.node_id, report, now_ns)
         self._decoded += 1
 
-    def _check(self, report: Report, offset: int) -> None:
-        """Reject what decodes but is no evidence about this fabric's links."""
+    def _not_evidence(self, report: Report) -> DecodeReason | None:
+        """Why a report that decodes tells nothing about this fabric's links; None if it does."""
         packet = report.packet
         if packet.key.traffic == TRAFFIC_OTHER:
-            raise DecodeError(DecodeReason.INNER_PROTOCOL, offset)
-        if packet.stack is not None:
-            for hop in packet.stack.hops:
-                if hop.node_id not in self._fabric.nodes:
-                    raise DecodeError(DecodeReason.UNKNOWN_NODE, offset)
+            return DecodeReason.INNER_PROTOCOL
+        nodes = self._fabric.nodes
+        if packet.key.traffic == TRAFFIC_PROBE and packet.key.probe_node_id not in nodes:
+            return DecodeReason.UNKNOWN_NODE
+        if packet.stack is not None and any(hop.node_id not in nodes for hop in packet.stack.hops):
+            return DecodeReason.UNKNOWN_NODE
+        return None
 
 
 def collect(frames: Iterable[tuple[int, bytes]], fabric: Fabric | TelemetryFabric) -> Collection:

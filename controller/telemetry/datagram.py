@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet, IPv4 and UDP around a payload: checked unwrapping, checksums, wrapping."""
+"""Ethernet, VLAN tag, IP and UDP around a payload: checked unwrapping, checksums, wrapping."""
 
 from typing import NamedTuple
 
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode, encode
-from controller.telemetry.layout import ETHERNET, IPV4, UDP, Ethernet, Ipv4, Udp
+from controller.telemetry.layout import (
+    ETHERNET,
+    IPV4,
+    IPV6,
+    UDP,
+    VLAN,
+    Ethernet,
+    Ipv4,
+    Ipv6,
+    Udp,
+    Vlan,
+)
 
 ETHER_TYPE_IPV4 = 0x0800
+ETHER_TYPE_IPV6 = 0x86DD
+ETHER_TYPE_VLAN = 0x8100
+ETHER_TYPE_PTP = 0x88F7
 IP_PROTOCOL_TCP = 6
 IP_PROTOCOL_UDP = 17
 IP_FLAG_DONT_FRAGMENT = 0b010
@@ -14,6 +28,7 @@ IP_FLAG_MORE_FRAGMENTS = 0b001
 UDP_PORT_PTP_EVENT = 319
 UDP_PORT_PTP_GENERAL = 320
 UDP_PORT_ROCEV2 = 4791
+UDP_PORT_PROBE = 32767
 
 FRAME_BYTES_MIN = 64
 """Smallest Ethernet frame, FCS included: shorter ones are padded (IEEE 802.3 4.2.3.3)."""
@@ -21,19 +36,32 @@ FCS_BYTES = 4
 """Frame check sequence: on the wire, never in a captured frame."""
 
 
+class Link(NamedTuple):
+    """The Ethernet header of a frame and its VLAN tag, if it has one."""
+
+    ethernet: Ethernet
+    vlan: Vlan | None
+    ether_type: int
+    """Of the payload."""
+    payload_start: int
+
+
 class UdpDatagram(NamedTuple):
     """A UDP datagram inside an Ethernet frame; the payload is frame[payload_start:payload_end]."""
 
     ethernet: Ethernet
-    ipv4: Ipv4
+    vlan: Vlan | None
+    ip: Ipv4 | Ipv6
     udp: Udp
+    ip_start: int
     payload_start: int
     payload_end: int
 
 
-def frame_bytes_on_wire(ip_total_length: int) -> int:
-    """Bytes of the Ethernet frame around an IPv4 packet, padding and FCS included."""
-    return max(ETHERNET.byte_count + ip_total_length + FCS_BYTES, FRAME_BYTES_MIN)
+def frame_bytes_on_wire(ip_bytes: int, *, tagged: bool = False) -> int:
+    """Bytes of the Ethernet frame around an IP packet, tag, padding and FCS included."""
+    tag_bytes = VLAN.byte_count if tagged else 0
+    return max(ETHERNET.byte_count + tag_bytes + ip_bytes + FCS_BYTES, FRAME_BYTES_MIN)
 
 
 def internet_checksum(data: Buffer) -> int:
@@ -57,38 +85,78 @@ def ipv4_with_checksum(header: Ipv4) -> Ipv4:
     return zeroed._replace(header_checksum=internet_checksum(encode(zeroed)))
 
 
+def unwrap_link(frame: Buffer, offset: int = 0) -> Link:
+    """The Ethernet header at `offset`, one VLAN tag looked through."""
+    ethernet = decode(ETHERNET, frame, offset)
+    start = offset + ETHERNET.byte_count
+    if ethernet.ether_type != ETHER_TYPE_VLAN:
+        return Link(ethernet, None, ethernet.ether_type, start)
+    vlan = decode(VLAN, frame, start)
+    return Link(ethernet, vlan, vlan.ether_type, start + VLAN.byte_count)
+
+
+def wrap_link(
+    payload: bytes, *, src_mac: int, dst_mac: int, ether_type: int, vlan_id: int | None = None
+) -> bytes:
+    """An Ethernet frame (without padding and FCS), tagged if there is a `vlan_id`."""
+    if vlan_id is not None:
+        payload = encode(Vlan(pcp=0, dei=0, vlan_id=vlan_id, ether_type=ether_type)) + payload
+        ether_type = ETHER_TYPE_VLAN
+    return encode(Ethernet(dst_addr=dst_mac, src_addr=src_mac, ether_type=ether_type)) + payload
+
+
 def unwrap_udp(frame: Buffer, *, verify_checksums: bool = True) -> UdpDatagram:
     """The UDP datagram that a frame holds, with lengths and checksums verified.
 
-    A checksum of 0 counts as not computed (capture before transmit offload); bytes after the IP
-    packet are Ethernet padding. Raises `DecodeError`.
+    MAC addresses, VLAN and TTL may be any: reports and test packets are routed. A checksum of 0
+    counts as not computed (capture before transmit offload); bytes after the IP packet are Ethernet
+    padding. Raises `DecodeError`.
     """
-    ethernet = decode(ETHERNET, frame, 0)
-    if ethernet.ether_type != ETHER_TYPE_IPV4:
-        raise DecodeError(DecodeReason.ETHER_TYPE, 12)
-    ip_start = ETHERNET.byte_count
-    ipv4 = decode(IPV4, frame, ip_start)
-    header_bytes = ipv4.ihl * 4
-    udp_start = ip_start + header_bytes
-    ip_end = ip_start + ipv4.total_length
-    if ipv4.version != 4 or ipv4.ihl < 5 or ipv4.total_length < header_bytes:
-        raise DecodeError(DecodeReason.IP_HEADER, ip_start)
-    if len(frame) < ip_end:
-        raise DecodeError(DecodeReason.TRUNCATED, len(frame))
-    checked = verify_checksums and ipv4.header_checksum != 0
-    if checked and internet_checksum(frame[ip_start:udp_start]) != 0:
-        raise DecodeError(DecodeReason.IP_CHECKSUM, ip_start + 10)
-    if ipv4.fragment_offset or ipv4.flags & IP_FLAG_MORE_FRAGMENTS:
-        raise DecodeError(DecodeReason.IP_FRAGMENT, ip_start + 6)
-    if ipv4.protocol != IP_PROTOCOL_UDP:
-        raise DecodeError(DecodeReason.NOT_UDP, ip_start + 9)
+    link = unwrap_link(frame)
+    ip_start = link.payload_start
+    ip: Ipv4 | Ipv6
+    if link.ether_type == ETHER_TYPE_IPV4:
+        ip = decode(IPV4, frame, ip_start)
+        udp_start, ip_end = _check_ipv4(ip, frame, ip_start, verify_checksums)
+        protocol, protocol_offset = ip.protocol, 9
+    elif link.ether_type == ETHER_TYPE_IPV6:
+        ip = decode(IPV6, frame, ip_start)
+        if ip.version != 6:
+            raise DecodeError(DecodeReason.IP_HEADER, ip_start)
+        udp_start = ip_start + IPV6.byte_count
+        ip_end = udp_start + ip.payload_length
+        if len(frame) < ip_end:
+            raise DecodeError(DecodeReason.TRUNCATED, len(frame))
+        protocol, protocol_offset = ip.next_header, 6
+    else:
+        raise DecodeError(DecodeReason.ETHER_TYPE, ip_start - 2)
+    if protocol != IP_PROTOCOL_UDP:
+        raise DecodeError(DecodeReason.NOT_UDP, ip_start + protocol_offset)
     udp = decode(UDP, frame[:ip_end], udp_start)
     if udp.length != ip_end - udp_start:
         raise DecodeError(DecodeReason.UDP_LENGTH, udp_start + 4)
     checked = verify_checksums and udp.checksum != 0
-    if checked and _udp_checksum(frame, udp_start, ip_end) != 0:
+    if checked and _udp_checksum(_addresses(frame, ip_start), frame[udp_start:ip_end]) != 0:
         raise DecodeError(DecodeReason.UDP_CHECKSUM, udp_start + 6)
-    return UdpDatagram(ethernet, ipv4, udp, udp_start + UDP.byte_count, ip_end)
+    return UdpDatagram(
+        link.ethernet, link.vlan, ip, udp, ip_start, udp_start + UDP.byte_count, ip_end
+    )
+
+
+def _check_ipv4(ipv4: Ipv4, frame: Buffer, ip_start: int, verify_checksum: bool) -> tuple[int, int]:
+    """(start of the transport header, end of the packet) of a whole IPv4 packet."""
+    transport_start = ip_start + ipv4.ihl * 4
+    ip_end = ip_start + ipv4.total_length
+    if ipv4.version != 4 or ipv4.ihl < 5 or ip_end < transport_start:
+        raise DecodeError(DecodeReason.IP_HEADER, ip_start)
+    if len(frame) < ip_end:
+        raise DecodeError(DecodeReason.TRUNCATED, len(frame))
+    checked = verify_checksum and ipv4.header_checksum != 0
+    if checked and internet_checksum(frame[ip_start:transport_start]) != 0:
+        raise DecodeError(DecodeReason.IP_CHECKSUM, ip_start + 10)
+    if ipv4.fragment_offset or ipv4.flags & IP_FLAG_MORE_FRAGMENTS:
+        raise DecodeError(DecodeReason.IP_FRAGMENT, ip_start + 6)
+    return transport_start, ip_end
 
 
 def wrap_udp(
@@ -100,36 +168,83 @@ def wrap_udp(
     dst_ip: int,
     src_port: int,
     dst_port: int,
+    ip_version: int = 4,
     dscp: int = 0,
     ecn: int = 0,
     ttl: int = 64,
     identification: int = 0,
+    flow_label: int = 0,
+    vlan_id: int | None = None,
+    udp_checksum: bool = False,
 ) -> bytes:
-    """An Ethernet frame (without FCS) that carries the payload over IPv4 and UDP, checksum 0."""
+    """An Ethernet frame (without FCS) that carries the payload over IPv4 or IPv6 and UDP.
+
+    The UDP checksum is 0 (none) unless asked for; `identification` is IPv4's, `flow_label` IPv6's.
+    """
     udp_length = UDP.byte_count + len(payload)
-    ipv4 = Ipv4(
-        version=4,
-        ihl=5,
-        dscp=dscp,
-        ecn=ecn,
-        total_length=IPV4.byte_count + udp_length,
-        identification=identification,
-        flags=IP_FLAG_DONT_FRAGMENT,
-        fragment_offset=0,
-        ttl=ttl,
-        protocol=IP_PROTOCOL_UDP,
-        header_checksum=0,
-        src_addr=src_ip,
-        dst_addr=dst_ip,
-    )
-    ethernet = Ethernet(dst_addr=dst_mac, src_addr=src_mac, ether_type=ETHER_TYPE_IPV4)
+    ip: Ipv4 | Ipv6
+    if ip_version == 4:
+        ip = ipv4_with_checksum(
+            Ipv4(
+                version=4,
+                ihl=5,
+                dscp=dscp,
+                ecn=ecn,
+                total_length=IPV4.byte_count + udp_length,
+                identification=identification,
+                flags=IP_FLAG_DONT_FRAGMENT,
+                fragment_offset=0,
+                ttl=ttl,
+                protocol=IP_PROTOCOL_UDP,
+                header_checksum=0,
+                src_addr=src_ip,
+                dst_addr=dst_ip,
+            )
+        )
+    else:
+        assert ip_version == 6
+        ip = Ipv6(
+            version=6,
+            dscp=dscp,
+            ecn=ecn,
+            flow_label=flow_label,
+            payload_length=udp_length,
+            next_header=IP_PROTOCOL_UDP,
+            hop_limit=ttl,
+            src_addr=src_ip,
+            dst_addr=dst_ip,
+        )
     udp = Udp(src_port=src_port, dst_port=dst_port, length=udp_length, checksum=0)
-    return encode(ethernet) + encode(ipv4_with_checksum(ipv4)) + encode(udp) + payload
+    frame = wrap_link(
+        encode(ip) + encode(udp) + payload,
+        src_mac=src_mac,
+        dst_mac=dst_mac,
+        ether_type=ETHER_TYPE_IPV4 if ip_version == 4 else ETHER_TYPE_IPV6,
+        vlan_id=vlan_id,
+    )
+    return with_udp_checksum(frame) if udp_checksum else frame
 
 
-def _udp_checksum(frame: Buffer, udp_start: int, ip_end: int) -> int:
-    """Checksum over pseudo header, UDP header and payload; 0 when the carried one is right."""
-    ip_start = ETHERNET.byte_count
-    addresses = bytes(frame[ip_start + 12 : ip_start + 20])
-    pseudo = addresses + bytes((0, IP_PROTOCOL_UDP)) + (ip_end - udp_start).to_bytes(2, "big")
-    return internet_checksum(pseudo + bytes(frame[udp_start:ip_end]))
+def with_udp_checksum(frame: bytes) -> bytes:
+    """The same frame with its UDP checksum computed; `DecodeError` when it is not UDP."""
+    datagram = unwrap_udp(frame, verify_checksums=False)
+    start = datagram.payload_start - UDP.byte_count
+    zeroed = frame[: start + 6] + bytes(2) + frame[start + 8 :]
+    addresses = _addresses(zeroed, datagram.ip_start)
+    checksum = _udp_checksum(addresses, zeroed[start : datagram.payload_end]) or 0xFFFF
+    return zeroed[: start + 6] + checksum.to_bytes(2, "big") + zeroed[start + 8 :]
+
+
+def _addresses(frame: Buffer, ip_start: int) -> bytes:
+    """Source and destination address of the IP header at `ip_start`."""
+    first, byte_count = (12, 8) if frame[ip_start] >> 4 == 4 else (8, 32)
+    return bytes(frame[ip_start + first : ip_start + first + byte_count])
+
+
+def _udp_checksum(addresses: bytes, datagram: Buffer) -> int:
+    """Checksum over pseudo header, UDP header and payload; 0 when the carried one is right.
+
+    The pseudo headers of IPv4 and IPv6 hold the same words, zeros apart (RFC 768, RFC 8200 8.1).
+    """
+    pseudo = addresses + IP_PROTOCOL_UDP.to_bytes(2, "big") + len(datagram).to_bytes(2, "big")
+    return internet_checksum(pseudo + bytes(datagram))

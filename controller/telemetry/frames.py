@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders of the frames under study: RoCEv2 with a correct ICRC, and PTP over UDP.
+"""Encoders of the frames under study: RoCEv2 with a correct ICRC, PTP, and link probes.
 
 Frames are Ethernet without FCS. Header bytes come from the tables of `layout`; per flow the
 constant part and its share of the CRC are computed once, since a lab run builds many frames.
@@ -10,13 +10,28 @@ import zlib
 from dataclasses import dataclass
 from enum import IntEnum, unique
 
-from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, encode, packer
-from controller.telemetry.datagram import UDP_PORT_ROCEV2, unwrap_udp, wrap_udp
-from controller.telemetry.layout import BTH, ETHERNET, IPV4, UDP, Aeth
+from controller.telemetry.codec import (
+    Buffer,
+    DecodeError,
+    DecodeReason,
+    decode,
+    encode,
+    packer,
+)
+from controller.telemetry.datagram import (
+    UDP_PORT_PROBE,
+    UDP_PORT_ROCEV2,
+    unwrap_udp,
+    with_udp_checksum,
+    wrap_udp,
+)
+from controller.telemetry.layout import BTH, ETHERNET, PROBE, UDP, VLAN, Aeth, Cnp, Probe, Reth
+from controller.telemetry.packet import PROBE_VERSION
 from controller.telemetry.ptp import (
     PtpAddresses,
     PtpMessage,
     PtpMessageType,
+    PtpTransport,
     parse_ptp,
     parse_ptp_addresses,
     ptp_delay_req,
@@ -31,18 +46,25 @@ __all__ = [
     "PtpAddresses",
     "PtpMessage",
     "PtpMessageType",
+    "PtpTransport",
     "RoceFlow",
     "icrc",
     "icrc_is_valid",
+    "parse_probe",
     "parse_ptp",
     "parse_ptp_addresses",
+    "probe_frame",
     "ptp_delay_req",
     "ptp_delay_resp",
     "ptp_follow_up",
     "ptp_frame",
     "ptp_sync",
     "roce_ack_frame",
+    "roce_cnp_frame",
     "roce_frame",
+    "roce_read_request_frame",
+    "roce_write_frame",
+    "with_udp_checksum",
 ]
 
 ICRC_BYTES = 4
@@ -61,6 +83,12 @@ class BthOpcode(IntEnum):
     SEND_MIDDLE = 0x01
     SEND_LAST = 0x02
     SEND_ONLY = 0x04
+    WRITE_FIRST = 0x06
+    WRITE_MIDDLE = 0x07
+    WRITE_LAST = 0x08
+    WRITE_ONLY = 0x0A
+    READ_REQUEST = 0x0C
+    READ_RESPONSE_ONLY = 0x10
     ACKNOWLEDGE = 0x11
     CNP = 0x81
 
@@ -78,6 +106,11 @@ class RoceFlow:
     dscp: int = 26
     ecn: int = ECN_CAPABLE
     ttl: int = 64
+    ip_version: int = 4
+    flow_label: int = 0
+    """Of IPv6."""
+    vlan_id: int | None = None
+    """None: no VLAN tag."""
 
 
 def roce_frame(
@@ -87,6 +120,7 @@ def roce_frame(
     opcode: int = BthOpcode.SEND_ONLY,
     payload: bytes = b"",
     ack_request: bool = False,
+    becn: bool = False,
 ) -> bytes:
     """A RoCEv2 frame; the payload (extension headers included) is padded to whole words."""
     pad_count = -len(payload) % 4
@@ -94,33 +128,114 @@ def roce_frame(
     prefix, prefix_crc = _roce_prefix(flow, len(body))
     queue_pair, ack = flow.dest_qp & 0xFFFFFF, int(ack_request)
     key = PARTITION_KEY_DEFAULT
-    bth = _pack_bth((opcode, 0, 0, pad_count, 0, key, 0, 0, 0, queue_pair, ack, 0, psn & 0xFFFFFF))
+    congested = int(becn)
+    bth = _pack_bth(
+        (opcode, 0, 0, pad_count, 0, key, 0, congested, 0, queue_pair, ack, 0, psn & 0xFFFFFF)
+    )
     crc = zlib.crc32(body, zlib.crc32(bth[:4] + b"\xff" + bth[5:], prefix_crc))
     return prefix + bth + body + crc.to_bytes(ICRC_BYTES, "little")
 
 
 def roce_ack_frame(flow: RoceFlow, *, psn: int, msn: int, syndrome: int = 0) -> bytes:
-    """A reliable connection's acknowledgement of all packets up to `psn`."""
+    """A reliable connection's acknowledgement up to `psn`; syndrome 0x60: a NAK asks for `psn`."""
     aeth = encode(Aeth(syndrome=syndrome, msn=msn & 0xFFFFFF))
     return roce_frame(flow, psn=psn, opcode=BthOpcode.ACKNOWLEDGE, payload=aeth)
 
 
-def icrc(frame: Buffer) -> int:
-    """The invariant CRC that a RoCEv2 frame over IPv4 should carry (last 4 UDP payload bytes).
+def roce_write_frame(
+    flow: RoceFlow,
+    *,
+    psn: int,
+    virtual_address: int,
+    remote_key: int,
+    dma_length: int,
+    payload: bytes,
+    opcode: int = BthOpcode.WRITE_ONLY,
+    ack_request: bool = True,
+) -> bytes:
+    """The first packet of an RDMA write: it tells where all `dma_length` bytes go."""
+    reth = Reth(virtual_address=virtual_address, remote_key=remote_key, dma_length=dma_length)
+    body = encode(reth) + payload
+    return roce_frame(flow, psn=psn, opcode=opcode, payload=body, ack_request=ack_request)
 
-    CRC-32 over 8 bytes of ones, the IPv4, UDP and BTH headers with all that routers may change
-    set to ones (TOS, TTL, IP and UDP checksums, BTH byte 4), and the rest up to the ICRC, which
-    stands where the UDP length says, whatever padding follows. Little-endian on the wire.
+
+def roce_read_request_frame(
+    flow: RoceFlow, *, psn: int, virtual_address: int, remote_key: int, dma_length: int
+) -> bytes:
+    """An RDMA read request; the responses come with AETHs."""
+    reth = Reth(virtual_address=virtual_address, remote_key=remote_key, dma_length=dma_length)
+    return roce_frame(flow, psn=psn, opcode=BthOpcode.READ_REQUEST, payload=encode(reth))
+
+
+def roce_cnp_frame(flow: RoceFlow) -> bytes:
+    """A congestion notification packet to the sender of a marked packet: BECN set, no PSN."""
+    return roce_frame(flow, psn=0, opcode=BthOpcode.CNP, payload=encode(Cnp(reserved=0)), becn=True)
+
+
+def probe_frame(
+    *,
+    node_id: int,
+    egress_port: int,
+    sequence_number: int,
+    src_mac: int,
+    dst_mac: int,
+    src_ip: int,
+    dst_ip: int,
+    dscp: int = 0,
+    ttl: int = 255,
+    payload_bytes: int = 0,
+) -> bytes:
+    """A link probe as its sender puts it out of `egress_port`; `payload_bytes` make it longer.
+
+    TTL 255 shows the neighbour that it has crossed one link only (RFC 5082).
+    """
+    probe = Probe(
+        version=PROBE_VERSION,
+        returning=0,
+        reserved=0,
+        egress_port=egress_port,
+        node_id=node_id,
+        sequence_number=sequence_number & 0xFFFFFFFF,
+    )
+    return wrap_udp(
+        encode(probe) + bytes(payload_bytes),
+        src_mac=src_mac,
+        dst_mac=dst_mac,
+        src_ip=src_ip,
+        dst_ip=dst_ip,
+        src_port=UDP_PORT_PROBE,
+        dst_port=UDP_PORT_PROBE,
+        dscp=dscp,
+        ttl=ttl,
+    )
+
+
+def parse_probe(frame: Buffer) -> Probe:
+    """The probe that a frame carries; `DecodeError` when it carries none."""
+    datagram = unwrap_udp(frame)
+    if datagram.udp.dst_port != UDP_PORT_PROBE:
+        raise DecodeError(DecodeReason.INNER_PROTOCOL, datagram.payload_start - UDP.byte_count)
+    probe = decode(PROBE, frame[: datagram.payload_end], datagram.payload_start)
+    if probe.version != PROBE_VERSION:
+        raise DecodeError(DecodeReason.PROBE_VERSION, datagram.payload_start)
+    return probe
+
+
+def icrc(frame: Buffer) -> int:
+    """The invariant CRC that a RoCEv2 frame should carry (last 4 bytes of the UDP payload).
+
+    CRC-32 over 8 bytes of ones, the IP, UDP and BTH headers with all that routers may change set to
+    ones (IPv4: TOS, TTL, checksum; IPv6: traffic class, flow label, hop limit; UDP checksum, BTH
+    byte 4), and the rest up to the ICRC, which stands where the UDP length says, whatever padding
+    follows. Little-endian on the wire.
     """
     datagram = unwrap_udp(frame, verify_checksums=False)
     if datagram.payload_end - datagram.payload_start < BTH.byte_count + ICRC_BYTES:
         raise DecodeError(DecodeReason.TRUNCATED, datagram.payload_end)
-    masked = bytearray(frame[ETHERNET.byte_count : datagram.payload_end - ICRC_BYTES])
-    udp_start = datagram.ipv4.ihl * 4
-    bth_start = udp_start + UDP.byte_count
-    for index in (1, 8, 10, 11, udp_start + 6, udp_start + 7, bth_start + 4):
-        masked[index] = 0xFF
-    return zlib.crc32(masked, _CRC_OF_ONES)
+    headers = _masked(frame[datagram.ip_start : datagram.payload_start])
+    rest = bytearray(frame[datagram.payload_start : datagram.payload_end - ICRC_BYTES])
+    rest[4] = 0xFF
+    return zlib.crc32(rest, zlib.crc32(headers, _CRC_OF_ONES))
 
 
 def icrc_is_valid(frame: Buffer) -> bool:
@@ -145,12 +260,26 @@ def _roce_prefix(flow: RoceFlow, body_bytes: int) -> tuple[bytes, int]:
         dst_ip=flow.dst_ip,
         src_port=flow.src_port,
         dst_port=UDP_PORT_ROCEV2,
+        ip_version=flow.ip_version,
         dscp=flow.dscp,
         ecn=flow.ecn,
         ttl=flow.ttl,
+        flow_label=flow.flow_label,
+        vlan_id=flow.vlan_id,
     )
-    prefix = frame[: ETHERNET.byte_count + IPV4.byte_count + UDP.byte_count]
-    masked = bytearray(prefix[ETHERNET.byte_count :])
-    for index in (1, 8, 10, 11, 26, 27):
-        masked[index] = 0xFF
-    return prefix, zlib.crc32(masked, _CRC_OF_ONES)
+    prefix = frame[: -len(empty)]
+    ip_start = ETHERNET.byte_count + (0 if flow.vlan_id is None else VLAN.byte_count)
+    return prefix, zlib.crc32(_masked(prefix[ip_start:]), _CRC_OF_ONES)
+
+
+def _masked(headers: Buffer) -> bytes:
+    """IP and UDP header with ones where the ICRC does not look."""
+    masked = bytearray(headers)
+    if masked[0] >> 4 == 4:
+        for index in (1, 8, 10, 11):
+            masked[index] = 0xFF
+    else:
+        masked[:4] = b"\x6f\xff\xff\xff"
+        masked[7] = 0xFF
+    masked[-2:] = b"\xff\xff"
+    return bytes(masked)

@@ -86,7 +86,16 @@ class Ethernet(NamedTuple):
 
     dst_addr: Annotated[int, Wire(48, "Destination MAC address")]
     src_addr: Annotated[int, Wire(48, "Source MAC address")]
-    ether_type: Annotated[int, Wire(16, "0x0800 IPv4, 0x88F7 PTP over Ethernet")]
+    ether_type: Annotated[int, Wire(16, "0x0800 IPv4, 0x86DD IPv6, 0x8100 VLAN, 0x88F7 PTP")]
+
+
+class Vlan(NamedTuple):
+    """VLAN tag behind the EtherType 0x8100 (IEEE 802.1Q clause 9.6)."""
+
+    pcp: Annotated[int, Wire(3, "Priority")]
+    dei: Annotated[int, Wire(1, "Drop eligible")]
+    vlan_id: Annotated[int, Wire(12, "VLAN; 0 = priority tag only")]
+    ether_type: Annotated[int, Wire(16, "What follows the tag")]
 
 
 class Ipv4(NamedTuple):
@@ -107,11 +116,33 @@ class Ipv4(NamedTuple):
     dst_addr: Annotated[int, Wire(32, "Destination address")]
 
 
+class Ipv6(NamedTuple):
+    """IPv6 header (RFC 8200); extension headers are not looked into."""
+
+    version: Annotated[int, Wire(4, "6")]
+    dscp: Annotated[int, Wire(6, "Traffic class; marks packets that carry INT")]
+    ecn: Annotated[int, Wire(2, "Explicit congestion notification; 3 = congestion experienced")]
+    flow_label: Annotated[int, Wire(20, "Entropy of the flow; not covered by the RoCEv2 ICRC")]
+    payload_length: Annotated[int, Wire(16, "Bytes after this header")]
+    next_header: Annotated[int, Wire(8, "6 TCP, 17 UDP, 58 ICMPv6")]
+    hop_limit: Annotated[int, Wire(8, "Hops left")]
+    src_addr: Annotated[int, Wire(128, "Source address")]
+    dst_addr: Annotated[int, Wire(128, "Destination address")]
+
+
+class Icmp(NamedTuple):
+    """First bytes of an ICMPv6 message (RFC 4443)."""
+
+    type: Annotated[int, Wire(8, "133 to 137: neighbour discovery")]
+    code: Annotated[int, Wire(8, "Depends on the type")]
+    checksum: Annotated[int, Wire(16, "Over pseudo header and message")]
+
+
 class Udp(NamedTuple):
     """UDP header (RFC 768)."""
 
     src_port: Annotated[int, Wire(16, "Source port; RoCEv2 entropy for ECMP")]
-    dst_port: Annotated[int, Wire(16, "4791 RoCEv2, 319 PTP event, 320 PTP general")]
+    dst_port: Annotated[int, Wire(16, "4791 RoCEv2, 319 and 320 PTP, 32767 link probe")]
     length: Annotated[int, Wire(16, "Bytes of this header and its payload")]
     checksum: Annotated[int, Wire(16, "0 = not computed")]
 
@@ -141,18 +172,43 @@ class Bth(NamedTuple):
     psn: Annotated[int, Wire(24, "Packet sequence number")]
 
 
-class Aeth(NamedTuple):
-    """ACK extended transport header, after the BTH of an acknowledgement (IBTA)."""
+class Reth(NamedTuple):
+    """RDMA extended transport header: first packet of a write, and read requests (IBTA)."""
 
-    syndrome: Annotated[int, Wire(8, "0x00-0x1F = ACK with credit count")]
+    virtual_address: Annotated[int, Wire(64, "Where the data lie at the responder")]
+    remote_key: Annotated[int, Wire(32, "Right to access that memory")]
+    dma_length: Annotated[int, Wire(32, "Bytes of the whole transfer")]
+
+
+class Aeth(NamedTuple):
+    """ACK extended transport header: acknowledgements and read responses (IBTA)."""
+
+    syndrome: Annotated[int, Wire(8, "0x00-0x1F ACK with credits, 0x20-0x3F RNR, 0x60-0x7F NAK")]
     msn: Annotated[int, Wire(24, "Message sequence number")]
+
+
+class Cnp(NamedTuple):
+    """Rest of a congestion notification packet, BTH opcode 0x81 (IBTA)."""
+
+    reserved: Annotated[int, Wire(128, "0")]
+
+
+class Probe(NamedTuple):
+    """Link probe after UDP port 32767: bounced once between two neighbours (docs/p4.md)."""
+
+    version: Annotated[int, Wire(4, "1")]
+    returning: Annotated[int, Wire(1, "Set by the switch that sends it back")]
+    reserved: Annotated[int, Wire(11, "0")]
+    egress_port: Annotated[int, Wire(16, "Port by which it left the switch that sent it")]
+    node_id: Annotated[int, Wire(32, "The switch that sent it")]
+    sequence_number: Annotated[int, Wire(32, "Counted per node and port")]
 
 
 class Ptp(NamedTuple):
     """Common header of every PTP message (PTP 13.3)."""
 
     major_sdo_id: Annotated[int, Wire(4, "0 for the default profiles")]
-    message_type: Annotated[int, Wire(4, "0 Sync, 1 Delay_Req, 8 Follow_Up, 9 Delay_Resp")]
+    message_type: Annotated[int, Wire(4, "0-3 event: Sync, Delay_Req, Pdelay_Req, Pdelay_Resp")]
     minor_version_ptp: Annotated[int, Wire(4, "1 in the 2019 edition")]
     version_ptp: Annotated[int, Wire(4, "2")]
     message_length: Annotated[int, Wire(16, "Bytes of the message, this header included")]
@@ -217,6 +273,18 @@ class IntMd(NamedTuple):
     ds_flags: Annotated[int, Wire(16, "Domain specific flags")]
 
 
+class IntMx(NamedTuple):
+    """INT-MX header after the shim: nothing is added, each node sends a report (INT 5.8)."""
+
+    version: Annotated[int, Wire(4, "2 in INT v2.1")]
+    discard: Annotated[int, Wire(1, "D: sink discards the packet")]
+    reserved: Annotated[int, Wire(27, "0")]
+    instruction_bitmap: Annotated[int, Wire(16, "Values each node reports; bit 0 is the highest")]
+    domain_specific_id: Annotated[int, Wire(16, "0 = no domain specific instructions")]
+    ds_instruction: Annotated[int, Wire(16, "Domain specific instruction bitmap")]
+    ds_flags: Annotated[int, Wire(16, "Domain specific flags")]
+
+
 class IntNodeId(NamedTuple):
     """Instruction bit 0."""
 
@@ -258,8 +326,8 @@ class IntEgressTstamp(NamedTuple):
 class IntLevel2Ports(NamedTuple):
     """Instruction bit 6."""
 
-    ingress_interface: Annotated[int, Wire(32, "Level 2 ingress interface")]
-    egress_interface: Annotated[int, Wire(32, "Level 2 egress interface")]
+    ingress_interface: Annotated[int, Wire(32, "Level 2 ingress interface; all ones = not known")]
+    egress_interface: Annotated[int, Wire(32, "Level 2 egress interface; all ones = not known")]
 
 
 class IntTxUtilization(NamedTuple):
@@ -284,8 +352,8 @@ class IntChecksumComplement(NamedTuple):
 class ReportDrop(NamedTuple):
     """RepMdBits bit 15 of a report: why a packet was dropped (TR 3.4)."""
 
-    drop_queue_id: Annotated[int, Wire(8, "Queue at which the packet was dropped")]
-    drop_reason: Annotated[int, Wire(8, "Device's reason code")]
+    queue_id: Annotated[int, Wire(8, "Queue that the packet was meant for")]
+    drop_reason: Annotated[int, Wire(8, "Why it did not leave: docs/p4.md")]
     reserved: Annotated[int, Wire(16, "0")]
 
 
@@ -325,16 +393,23 @@ class ReportMain(NamedTuple):
 
 
 ETHERNET = header_layout("ethernet_t", Ethernet)
+VLAN = header_layout("vlan_t", Vlan)
 IPV4 = header_layout("ipv4_t", Ipv4)
+IPV6 = header_layout("ipv6_t", Ipv6)
+ICMP = header_layout("icmp_t", Icmp)
 UDP = header_layout("udp_t", Udp)
 TCP_PORTS = header_layout("tcp_ports_t", TcpPorts)
 BTH = header_layout("bth_t", Bth)
+RETH = header_layout("reth_t", Reth)
 AETH = header_layout("aeth_t", Aeth)
+CNP = header_layout("cnp_t", Cnp)
+PROBE = header_layout("probe_t", Probe)
 PTP = header_layout("ptp_t", Ptp)
 PTP_TIMESTAMP = header_layout("ptp_timestamp_t", PtpTimestampBody)
 PTP_DELAY_RESP = header_layout("ptp_delay_resp_t", PtpDelayRespBody)
 INT_SHIM = header_layout("int_shim_t", IntShim)
 INT_MD = header_layout("int_md_t", IntMd)
+INT_MX = header_layout("int_mx_t", IntMx)
 INT_NODE_ID = header_layout("int_node_id_t", IntNodeId)
 INT_LEVEL1_PORTS = header_layout("int_level1_ports_t", IntLevel1Ports)
 INT_HOP_LATENCY = header_layout("int_hop_latency_t", IntHopLatency)
@@ -351,9 +426,10 @@ REPORT_INDIVIDUAL = header_layout("report_individual_t", ReportIndividual)
 REPORT_MAIN = header_layout("report_main_t", ReportMain)
 
 ALL_LAYOUTS: tuple[HeaderLayout[NamedTuple], ...] = (
-    ETHERNET, IPV4, UDP, TCP_PORTS, BTH, AETH, PTP, PTP_TIMESTAMP, PTP_DELAY_RESP, INT_SHIM, INT_MD,
-    INT_NODE_ID, INT_LEVEL1_PORTS, INT_HOP_LATENCY, INT_QUEUE, INT_INGRESS_TSTAMP,
-    INT_EGRESS_TSTAMP, INT_LEVEL2_PORTS, INT_TX_UTILIZATION, INT_BUFFER,
-    INT_CHECKSUM_COMPLEMENT, REPORT_DROP, REPORT_GROUP, REPORT_INDIVIDUAL, REPORT_MAIN,
+    ETHERNET, VLAN, IPV4, IPV6, ICMP, UDP, TCP_PORTS, BTH, RETH, AETH, CNP, PROBE, PTP,
+    PTP_TIMESTAMP, PTP_DELAY_RESP, INT_SHIM, INT_MD, INT_MX, INT_NODE_ID, INT_LEVEL1_PORTS,
+    INT_HOP_LATENCY, INT_QUEUE, INT_INGRESS_TSTAMP, INT_EGRESS_TSTAMP, INT_LEVEL2_PORTS,
+    INT_TX_UTILIZATION, INT_BUFFER, INT_CHECKSUM_COMPLEMENT, REPORT_DROP, REPORT_GROUP,
+    REPORT_INDIVIDUAL, REPORT_MAIN,
 )  # fmt: skip
 """Every header, in the order of docs/wire-format.md."""

@@ -71,7 +71,8 @@ class HopMetadata(NamedTuple):
     drop_queue_id: int | None = None
     drop_reason: int | None = None
     unavailable_bits: int = 0
-    """Bits that were asked for and came as all-ones, or as zero for a stamp."""
+    """Bits that were asked for and came as all-ones, or as zero for a stamp; level 2 interfaces
+    count when one of the two did."""
     domain_specific: bytes = b""
 
 
@@ -155,9 +156,12 @@ def _decoder(bitmap: int, report: bool) -> Callable[[Buffer, int], HopMetadata]:
     first = 0
     for bit, layout in items:
         rows = [row for row in layout.fields if row.name != "reserved"]
-        ones = tuple(row.value_max for row in rows)
-        if not bit & BITS_RESERVED:
-            places.append((first, first + len(rows), _FIELD_INDEX[rows[0].name], ones, bit))
+        # values of one bit come and go together, but each level 2 interface has an owner of its own
+        size = 1 if bit == BIT_LEVEL2_PORTS else len(rows)
+        for start in range(0, 0 if bit & BITS_RESERVED else len(rows), size):
+            ones = tuple(row.value_max for row in rows[start : start + size])
+            place = _FIELD_INDEX[_hop_field(layout, rows[start].name)]
+            places.append((first + start, first + start + size, place, ones, bit))
         first += len(layout.fields)
 
     def decode_hop(data: Buffer, offset: int) -> HopMetadata:
@@ -181,11 +185,18 @@ def _encode(bitmap: int, hop: HopMetadata, report: bool) -> bytes:
     pieces = []
     for bit, layout in _items(bitmap, report):
         values = tuple(
-            row.value_max if bit & BITS_RESERVED else _value(hop, row.name, row.value_max)
+            row.value_max
+            if bit & BITS_RESERVED
+            else _value(hop, _hop_field(layout, row.name), row.value_max)
             for row in layout.fields
         )
         pieces.append(packer(layout)(values))
     return b"".join(pieces)
+
+
+def _hop_field(layout: HeaderLayout[Any], name: str) -> str:
+    """The field of `HopMetadata` for a row; a report may hold two queue ids."""
+    return "drop_queue_id" if layout is REPORT_DROP and name == "queue_id" else name
 
 
 def _value(hop: HopMetadata, name: str, ones: int) -> int:

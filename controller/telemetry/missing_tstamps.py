@@ -10,6 +10,9 @@ from controller.telemetry.topology import TelemetryFabric
 _TSTAMP_BITS = ((BIT_INGRESS_TSTAMP, "ingress_tstamp"), (BIT_EGRESS_TSTAMP, "egress_tstamp"))
 
 
+_NO_STAMP = -1
+
+
 class MissingTstamps:
     """Removes the missing stamps of reports, and counts them.
 
@@ -25,7 +28,7 @@ class MissingTstamps:
         """Missing stamps that were asked for, by field."""
 
     def removed(self, node_id: int, report: Report) -> Report:
-        """The report of a node with its missing stamps None; every node must be the fabric's."""
+        """The report with its missing stamps None; a stranger's own width is not known."""
         metadata, packet = report.metadata, report.packet
         if metadata is not None:
             available = self._available(node_id, metadata)
@@ -40,7 +43,7 @@ class MissingTstamps:
         return report
 
     def _available(self, node_id: int, hop: HopMetadata) -> HopMetadata:
-        ones = self._ones[node_id]
+        ones = self._ones.get(node_id, _NO_STAMP)
         if hop.ingress_tstamp == ones:
             bits = hop.unavailable_bits | BIT_INGRESS_TSTAMP
             hop = hop._replace(ingress_tstamp=None, unavailable_bits=bits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reported packet: its key, its original length and the INT-MD v2.1 stack that it carries.
+"""The reported packet: its key, its original length and the INT header that it carries.
 
 A report holds only the packet's first bytes, so lengths come from its headers, not from the data.
 """
@@ -9,47 +9,49 @@ from typing import NamedTuple
 
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
 from controller.telemetry.datagram import (
+    ETHER_TYPE_IPV4,
+    ETHER_TYPE_IPV6,
+    ETHER_TYPE_PTP,
     IP_FLAG_MORE_FRAGMENTS,
     IP_PROTOCOL_TCP,
     IP_PROTOCOL_UDP,
+    UDP_PORT_PROBE,
     UDP_PORT_PTP_EVENT,
     UDP_PORT_ROCEV2,
     frame_bytes_on_wire,
+    unwrap_link,
 )
 from controller.telemetry.dialect import STANDARD, Dialect
-from controller.telemetry.layout import (
-    BTH,
-    INT_MD,
-    INT_SHIM,
-    IPV4,
-    PTP,
-    TCP_PORTS,
-    UDP,
-    IntShim,
-    Ipv4,
+from controller.telemetry.int_headers import (
+    NPT_INSERTED_UDP,
+    NPT_UDP_PORT,
+    IntStack,
+    decode_int_headers,
 )
-from controller.telemetry.metadata import HopMetadata, bitmap_words, decode_stack_entry
-from controller.telemetry.ptp import PTP_VERSION, PtpMessageType
-from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
+from controller.telemetry.layout import BTH, IPV4, IPV6, PROBE, PTP, TCP_PORTS, UDP
+from controller.telemetry.ptp import PTP_EVENT_TYPE_MAX, PTP_VERSION
+from correction.records import TRAFFIC_PROBE, TRAFFIC_PTP, TRAFFIC_ROCE
 
 TRAFFIC_OTHER = 0
-"""Neither RoCEv2 nor a PTP event message: decodes, but is no sample of a link."""
+"""Nothing that is timed: decodes, but is no sample of a link."""
 
-SHIM_TYPE_MD = 1
-NPT_DSCP = 0
-NPT_UDP_PORT = 1
-NPT_INSERTED_UDP = 2
-INT_VERSION = 2
-_SHIM_AND_MD_BYTES = INT_SHIM.byte_count + INT_MD.byte_count
+NETWORK_IPV4 = 4
+NETWORK_IPV6 = 6
+NETWORK_ETHERNET = 2
+"""What a key's addresses are: IPv4, IPv6 or MAC addresses."""
+
+PROBE_VERSION = 1
 
 
 class PacketKey(NamedTuple):
     """What tells one packet from another wherever it is reported; unused parts are 0."""
 
     traffic: int
-    src_ip: int
-    dst_ip: int
+    src_addr: int
+    """Of the kind that `network` names. 0 for a probe, whose addresses change places."""
+    dst_addr: int
     protocol: int
+    """IP protocol; the EtherType of a packet without IP."""
     src_port: int
     dst_port: int
     bth_opcode: int = 0
@@ -60,23 +62,11 @@ class PacketKey(NamedTuple):
     ptp_clock_identity: int = 0
     ptp_port_number: int = 0
     ptp_sequence_id: int = 0
-
-
-class IntStack(NamedTuple):
-    """The INT-MD header of a reported packet and what the nodes on its way have added."""
-
-    hops: tuple[HopMetadata, ...]
-    """Oldest (source) first; on the wire the newest comes first."""
-    instruction_bitmap: int
-    hop_metadata_bytes: int
-    """What every hop adds to the frame."""
-    source_bytes: int
-    """What the source adds besides its hop: shim, header, source-only metadata, new UDP header."""
-    remaining_hop_count: int
-    discard: bool
-    max_hop_count_exceeded: bool
-    mtu_exceeded: bool
-    domain_specific_id: int
+    network: int = NETWORK_IPV4
+    probe_node_id: int = 0
+    """The switch that sent the probe."""
+    probe_egress_port: int = 0
+    probe_sequence_number: int = 0
 
 
 class ReportedPacket(NamedTuple):
@@ -86,8 +76,18 @@ class ReportedPacket(NamedTuple):
     dscp: int
     """The packet's own, marking removed."""
     wire_bytes: int
-    """Frame without INT, with FCS, from the IP total length (the report holds only its start)."""
-    stack: IntStack | None
+    """Frame without INT, with FCS, from the IP total length (the report holds only its start);
+    0 where the headers do not say."""
+    stack: IntStack | None = None
+    int_bytes: int = 0
+    """What INT had added to the frame where it was reported."""
+    src_addr: int = 0
+    """Addresses in the direction in which the packet was first sent, of the kind `key.network`."""
+    dst_addr: int = 0
+    vlan_id: int | None = None
+    probe_returning: bool = False
+    problem: DecodeReason | None = None
+    """Why less than the whole packet was read; only where it was dropped or is not tracked."""
 
 
 class IntMarking(NamedTuple):
@@ -99,18 +99,104 @@ class IntMarking(NamedTuple):
     """INT's UDP destination port."""
 
 
+NO_MARKING = IntMarking({})
+"""Nothing is taken for INT."""
+
+
+class _Ip(NamedTuple):
+    """What the decoder needs of an IP header of either version."""
+
+    network: int
+    src_addr: int
+    dst_addr: int
+    protocol: int
+    dscp: int
+    transport_start: int
+    packet_bytes: int
+    """Header included, as the header says."""
+    header_bytes: int
+    tagged: bool
+
+
 def decode_packet(
     data: Buffer, offset: int, marking: IntMarking, dialect: Dialect = STANDARD
 ) -> ReportedPacket:
     """The IPv4 packet that starts at `offset`, of which `data` may hold only the beginning."""
+    return _decode_ip_payload(_ipv4(data, offset), data, marking, dialect)
+
+
+def decode_ipv6_packet(
+    data: Buffer, offset: int, marking: IntMarking, dialect: Dialect = STANDARD
+) -> ReportedPacket:
+    """The same for IPv6; behind an extension header there is no transport header for us."""
+    return _decode_ip_payload(_ipv6(data, offset), data, marking, dialect)
+
+
+def decode_frame(
+    data: Buffer, offset: int, marking: IntMarking, dialect: Dialect = STANDARD
+) -> ReportedPacket:
+    """The Ethernet frame that starts at `offset`, with a VLAN tag or without."""
+    link = unwrap_link(data, offset)
+    tagged, start = link.vlan is not None, link.payload_start
+    if link.ether_type == ETHER_TYPE_IPV4:
+        packet = _decode_ip_payload(_ipv4(data, start, tagged), data, marking, dialect)
+    elif link.ether_type == ETHER_TYPE_IPV6:
+        packet = _decode_ip_payload(_ipv6(data, start, tagged), data, marking, dialect)
+    elif link.ether_type == ETHER_TYPE_PTP:
+        ethernet = link.ethernet
+        addresses = (ethernet.src_addr, ethernet.dst_addr, link.ether_type, 0, 0)
+        key, ptp_bytes = _ptp_key(data, start, addresses, NETWORK_ETHERNET)
+        wire_bytes = frame_bytes_on_wire(ptp_bytes, tagged=tagged)
+        packet = ReportedPacket(
+            key, 0, wire_bytes, src_addr=ethernet.src_addr, dst_addr=ethernet.dst_addr
+        )
+    else:
+        raise DecodeError(DecodeReason.INNER_ETHER_TYPE, start - 2)
+    return packet if link.vlan is None else packet._replace(vlan_id=link.vlan.vlan_id)
+
+
+def _ipv4(data: Buffer, offset: int, tagged: bool = False) -> _Ip:
     ipv4 = decode(IPV4, data, offset)
     header_bytes = ipv4.ihl * 4
     if ipv4.version != 4 or ipv4.ihl < 5 or ipv4.total_length < header_bytes:
         raise DecodeError(DecodeReason.INNER_IP_HEADER, offset)
     if ipv4.fragment_offset or ipv4.flags & IP_FLAG_MORE_FRAGMENTS:
         raise DecodeError(DecodeReason.INNER_IP_HEADER, offset + 6)
-    transport = offset + header_bytes
-    protocol, dscp = ipv4.protocol, ipv4.dscp
+    return _Ip(
+        NETWORK_IPV4,
+        ipv4.src_addr,
+        ipv4.dst_addr,
+        ipv4.protocol,
+        ipv4.dscp,
+        offset + header_bytes,
+        ipv4.total_length,
+        header_bytes,
+        tagged,
+    )
+
+
+def _ipv6(data: Buffer, offset: int, tagged: bool = False) -> _Ip:
+    ipv6 = decode(IPV6, data, offset)
+    if ipv6.version != 6:
+        raise DecodeError(DecodeReason.INNER_IP_HEADER, offset)
+    return _Ip(
+        NETWORK_IPV6,
+        ipv6.src_addr,
+        ipv6.dst_addr,
+        ipv6.next_header,
+        ipv6.dscp,
+        offset + IPV6.byte_count,
+        IPV6.byte_count + ipv6.payload_length,
+        IPV6.byte_count,
+        tagged,
+    )
+
+
+def _decode_ip_payload(
+    ip: _Ip, data: Buffer, marking: IntMarking, dialect: Dialect
+) -> ReportedPacket:
+    """The packet of a decoded IP header."""
+    protocol, dscp, transport = ip.protocol, ip.dscp, ip.transport_start
     if protocol == IP_PROTOCOL_UDP:
         src_port, dst_port, _length, _checksum = decode(UDP, data, transport)
         payload = transport + UDP.byte_count
@@ -118,117 +204,106 @@ def decode_packet(
         src_port, dst_port = decode(TCP_PORTS, data, transport)
         payload = transport
     else:
-        return _other_packet(ipv4, 0, 0)
+        return _packet(ip, _other_key(ip, protocol), ip.dscp, None, 0)
     stack = None
-    removed_bytes = 0
+    int_bytes = 0
     by_dscp = dscp in marking.original_dscp
     if protocol == IP_PROTOCOL_UDP and (by_dscp or dst_port == marking.udp_port):
-        shim, stack = _decode_stack(data, payload, dialect)
-        stack_bytes = len(stack.hops) * stack.hop_metadata_bytes + stack.source_bytes
-        payload += stack_bytes
-        removed_bytes = stack_bytes
-        npt_value = shim.reserved2 << 8 | shim.dscp << 2 | shim.reserved3
+        headers = decode_int_headers(data, payload, dialect)
+        stack, int_bytes = headers.stack, headers.byte_count
+        payload += int_bytes
         if by_dscp:
             dscp = marking.original_dscp[dscp]
-        if shim.npt == NPT_UDP_PORT:
-            dst_port = npt_value
-        elif shim.npt == NPT_INSERTED_UDP:
+        if headers.npt == NPT_UDP_PORT:
+            dst_port = headers.npt_value
+        elif headers.npt == NPT_INSERTED_UDP:
             # the added UDP header in front of the shim goes too; the original one follows
-            removed_bytes += UDP.byte_count
-            stack = stack._replace(source_bytes=stack.source_bytes + UDP.byte_count)
-            protocol = npt_value & 0xFF
+            int_bytes += UDP.byte_count
+            if stack is not None:
+                stack = stack._replace(source_bytes=stack.source_bytes + UDP.byte_count)
+            protocol = headers.npt_value & 0xFF
             if protocol not in (IP_PROTOCOL_UDP, IP_PROTOCOL_TCP):
-                return _other_packet(ipv4, removed_bytes, protocol, dscp=dscp, stack=stack)
+                return _packet(ip, _other_key(ip, protocol), dscp, stack, int_bytes)
             src_port, dst_port = decode(TCP_PORTS, data, payload)  # first word of UDP too
             payload += UDP.byte_count if protocol == IP_PROTOCOL_UDP else 0
-    if removed_bytes > ipv4.total_length - header_bytes:
-        raise DecodeError(DecodeReason.INNER_IP_HEADER, offset + 2)
-    addresses = (ipv4.src_addr, ipv4.dst_addr, protocol, src_port, dst_port)
-    key = _packet_key(data, payload, addresses)
-    wire_bytes = frame_bytes_on_wire(ipv4.total_length - removed_bytes)
-    return ReportedPacket(key, dscp, wire_bytes, stack)
-
-
-def _packet_key(data: Buffer, payload: int, addresses: tuple[int, int, int, int, int]) -> PacketKey:
-    """The key of the packet whose UDP or TCP payload starts at `payload`."""
-    _src_ip, _dst_ip, protocol, _src_port, dst_port = addresses
-    if protocol == IP_PROTOCOL_UDP and dst_port == UDP_PORT_ROCEV2:
-        bth = decode(BTH, data, payload)
-        return PacketKey(TRAFFIC_ROCE, *addresses, bth.opcode, bth.dest_qp, bth.psn)
-    if protocol == IP_PROTOCOL_UDP and dst_port == UDP_PORT_PTP_EVENT:
-        ptp = decode(PTP, data, payload)
-        if ptp.version_ptp != PTP_VERSION:
-            raise DecodeError(DecodeReason.PTP_VERSION, payload + 1)
-        if ptp.message_type in (PtpMessageType.SYNC, PtpMessageType.DELAY_REQ):
-            return PacketKey(
-                TRAFFIC_PTP,
-                *addresses,
-                ptp_domain=ptp.domain_number,
-                ptp_message_type=ptp.message_type,
-                ptp_clock_identity=ptp.source_clock_identity,
-                ptp_port_number=ptp.source_port_number,
-                ptp_sequence_id=ptp.sequence_id,
+    if int_bytes > ip.packet_bytes - ip.header_bytes:
+        raise DecodeError(DecodeReason.INNER_IP_HEADER, transport - ip.header_bytes)
+    addresses = (ip.src_addr, ip.dst_addr, protocol, src_port, dst_port)
+    if protocol == IP_PROTOCOL_UDP:
+        if dst_port == UDP_PORT_ROCEV2:
+            bth = decode(BTH, data, payload)
+            key = PacketKey(
+                TRAFFIC_ROCE, *addresses, bth.opcode, bth.dest_qp, bth.psn, network=ip.network
             )
-    return PacketKey(TRAFFIC_OTHER, *addresses)
+            return _packet(ip, key, dscp, stack, int_bytes)
+        if dst_port == UDP_PORT_PTP_EVENT:
+            key, _ptp_bytes = _ptp_key(data, payload, addresses, ip.network)
+            return _packet(ip, key, dscp, stack, int_bytes)
+        if dst_port == UDP_PORT_PROBE and stack is None:
+            return _probe(ip, data, payload, dscp, addresses)
+    key = PacketKey(TRAFFIC_OTHER, *addresses, network=ip.network)
+    return _packet(ip, key, dscp, stack, int_bytes)
 
 
-def _other_packet(
-    ipv4: Ipv4,
-    removed_bytes: int,
-    protocol: int,
-    *,
-    dscp: int | None = None,
-    stack: IntStack | None = None,
+def _packet(
+    ip: _Ip, key: PacketKey, dscp: int, stack: IntStack | None, int_bytes: int
 ) -> ReportedPacket:
-    """A packet without ports."""
     return ReportedPacket(
-        PacketKey(TRAFFIC_OTHER, ipv4.src_addr, ipv4.dst_addr, protocol or ipv4.protocol, 0, 0),
-        ipv4.dscp if dscp is None else dscp,
-        frame_bytes_on_wire(ipv4.total_length - removed_bytes),
+        key,
+        dscp,
+        frame_bytes_on_wire(ip.packet_bytes - int_bytes, tagged=ip.tagged),
         stack,
+        int_bytes,
+        ip.src_addr,
+        ip.dst_addr,
     )
 
 
-def _decode_stack(data: Buffer, offset: int, dialect: Dialect) -> tuple[IntShim, IntStack]:
-    """Shim, INT-MD header and stack at `offset` (INT 5.6, 5.7).
+def _other_key(ip: _Ip, protocol: int) -> PacketKey:
+    """Of a packet without ports."""
+    return PacketKey(TRAFFIC_OTHER, ip.src_addr, ip.dst_addr, protocol, 0, 0, network=ip.network)
 
-    The stack is k * HopML words, plus what the source alone adds under a domain's instructions.
-    An unknown domain is no error: its words are kept as bytes.
-    """
-    shim = decode(INT_SHIM, data, offset)
-    if shim.shim_type != SHIM_TYPE_MD or shim.npt > NPT_INSERTED_UDP:
-        raise DecodeError(DecodeReason.INT_SHIM_TYPE, offset)
-    md_start = offset + INT_SHIM.byte_count
-    md = decode(INT_MD, data, md_start)
-    if md.version != INT_VERSION:
-        raise DecodeError(DecodeReason.INT_VERSION, md_start)
-    length_words = shim.length_words - dialect.shim_length_counts_shim
-    stack_bytes = length_words * 4 - INT_MD.byte_count
-    hop_bytes = md.hop_metadata_len_words * 4
-    ds_words = md.hop_metadata_len_words - bitmap_words(md.instruction_bitmap)
-    if ds_words < 0 or (ds_words and not md.domain_specific_id):
-        raise DecodeError(DecodeReason.INT_HOP_LENGTH, md_start + 2)
-    if stack_bytes < 0 or (stack_bytes and not hop_bytes):
-        raise DecodeError(DecodeReason.INT_STACK_LENGTH, offset + 1)
-    hop_count, source_only_bytes = divmod(stack_bytes, hop_bytes) if hop_bytes else (0, 0)
-    if source_only_bytes and not (md.domain_specific_id and hop_count):
-        raise DecodeError(DecodeReason.INT_STACK_LENGTH, offset + 1)
-    stack_start = md_start + INT_MD.byte_count
-    stack_end = stack_start + stack_bytes
-    if stack_end > len(data):
-        raise DecodeError(DecodeReason.TRUNCATED, len(data))
-    hops = tuple(
-        decode_stack_entry(md.instruction_bitmap, ds_words, data, stack_start + index * hop_bytes)
-        for index in range(hop_count - 1, -1, -1)
+
+def _ptp_key(
+    data: Buffer, offset: int, addresses: tuple[int, int, int, int, int], network: int
+) -> tuple[PacketKey, int]:
+    """(key, bytes of the message) of PTP at `offset`: event messages are timed, others are not."""
+    ptp = decode(PTP, data, offset)
+    if ptp.version_ptp != PTP_VERSION:
+        raise DecodeError(DecodeReason.PTP_VERSION, offset + 1)
+    if ptp.message_type > PTP_EVENT_TYPE_MAX:
+        return PacketKey(TRAFFIC_OTHER, *addresses, network=network), ptp.message_length
+    key = PacketKey(
+        TRAFFIC_PTP,
+        *addresses,
+        ptp_domain=ptp.domain_number,
+        ptp_message_type=ptp.message_type,
+        ptp_clock_identity=ptp.source_clock_identity,
+        ptp_port_number=ptp.source_port_number,
+        ptp_sequence_id=ptp.sequence_id,
+        network=network,
     )
-    return shim, IntStack(
-        hops,
-        md.instruction_bitmap,
-        hop_bytes,
-        _SHIM_AND_MD_BYTES + source_only_bytes,
-        md.remaining_hop_count,
-        bool(md.discard),
-        bool(md.max_hop_count_exceeded),
-        bool(md.mtu_exceeded),
-        md.domain_specific_id,
+    return key, ptp.message_length
+
+
+def _probe(
+    ip: _Ip, data: Buffer, offset: int, dscp: int, addresses: tuple[int, int, int, int, int]
+) -> ReportedPacket:
+    """A link probe: one key both ways, though the switch that returns it swaps the addresses."""
+    probe = decode(PROBE, data, offset)
+    if probe.version != PROBE_VERSION:
+        raise DecodeError(DecodeReason.PROBE_VERSION, offset)
+    key = PacketKey(
+        TRAFFIC_PROBE,
+        0,
+        0,
+        *addresses[2:],
+        network=ip.network,
+        probe_node_id=probe.node_id,
+        probe_egress_port=probe.egress_port,
+        probe_sequence_number=probe.sequence_number,
     )
+    packet = _packet(ip, key, dscp, None, 0)
+    if not probe.returning:
+        return packet
+    return packet._replace(src_addr=ip.dst_addr, dst_addr=ip.src_addr, probe_returning=True)

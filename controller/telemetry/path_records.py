@@ -5,14 +5,14 @@ Rows hold raw stamps; conversion to local nanoseconds is done per device over wh
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from controller.telemetry.dialect import StampTimeline
 from controller.telemetry.metadata import HopMetadata
-from controller.telemetry.packet import ReportedPacket
+from controller.telemetry.packet import NETWORK_IPV4, ReportedPacket
+from controller.telemetry.stamp_timelines import StampTimelines
 from controller.telemetry.topology import TelemetryFabric
 from correction.records import HOP_DTYPE, PACKET_DTYPE, UNKNOWN_U32, Hops, Packets
 
@@ -51,18 +51,24 @@ def hop_row(node_id: int, hop: HopMetadata, *, ingress_bytes: int, egress_bytes:
     )
 
 
+class PacketAddresses(NamedTuple):
+    """Addresses that do not fit `src_ip` and `dst_ip` of a packet record."""
+
+    network: int
+    """NETWORK_IPV6 or NETWORK_ETHERNET of `packet`."""
+    src_addr: int
+    dst_addr: int
+
+
 class PathRecords:
     """Rows of finished packets; every node must be one of the fabric's."""
 
-    def __init__(self, fabric: TelemetryFabric) -> None:
-        self._timelines = {
-            node.node_id: StampTimeline(
-                unit_ns=node.stamp_unit_ns, width_bits=node.stamp_width_bits
-            )
-            for node in fabric.nodes.values()
-        }
+    def __init__(self, fabric: TelemetryFabric, timelines: StampTimelines) -> None:
+        self._timelines = timelines
+        self._host_ips = fabric.host_ips
         self._packet_rows: list[tuple[int, ...]] = []
         self._hop_rows: list[HopRow] = []
+        self._addresses: dict[int, PacketAddresses] = {}
         self.impossible_tstamps: Counter[str] = Counter()
         """Stamps that do not fit the device's width, by field; counted when taken."""
 
@@ -75,19 +81,27 @@ class PathRecords:
         captured_collector_ns: int,
     ) -> None:
         """One finished packet with its hops, source first."""
-        traffic, src_ip, dst_ip, _protocol, *ports_and_key = packet.key
-        src_port, dst_port, *transport_key = ports_and_key
-        row = (
-            *(len(self._hop_rows), len(hops), complete, traffic, src_ip, dst_ip),
-            *(src_port, dst_port, packet.dscp, packet.wire_bytes),
-            *transport_key,  # in the order of PACKET_DTYPE
-            captured_collector_ns,
+        key = packet.key
+        src_ip, dst_ip = packet.src_addr, packet.dst_addr
+        if key.network != NETWORK_IPV4:
+            self._addresses[len(self._packet_rows)] = PacketAddresses(key.network, src_ip, dst_ip)
+            src_ip = self._host_ips.get((key.network, src_ip), 0)
+            dst_ip = self._host_ips.get((key.network, dst_ip), 0)
+        row = (  # in the order of PACKET_DTYPE
+            *(len(self._hop_rows), len(hops), complete, key.traffic, src_ip, dst_ip),
+            *(key.src_port, key.dst_port, packet.dscp, packet.wire_bytes),
+            *(key.bth_opcode, key.dest_qp, key.psn),
+            *(key.ptp_domain, key.ptp_message_type, key.ptp_clock_identity),
+            *(key.ptp_port_number, key.ptp_sequence_id, captured_collector_ns),
         )
         self._packet_rows.append(row)
         self._hop_rows.extend(hops)
 
-    def take(self) -> tuple[Packets, Hops]:
-        """All rows since the last call, as arrays; a stamp that is not valid is NO_TSTAMP_NS."""
+    def take(self) -> tuple[Packets, Hops, Mapping[int, PacketAddresses]]:
+        """All rows since the last call, as arrays; a stamp that is not valid is NO_TSTAMP_NS.
+
+        And the addresses of packets that are not IPv4, by their row.
+        """
         packets = np.zeros(len(self._packet_rows), dtype=PACKET_DTYPE)
         hops = np.zeros(len(self._hop_rows), dtype=HOP_DTYPE)
         # column by column: ten times faster than assigning a list of tuples
@@ -105,7 +119,7 @@ class PathRecords:
         for node_id in np.unique(hops["node_id"]).tolist():
             rows = np.flatnonzero(hops["node_id"] == node_id)
             for name, stamps in raw_stamps.items():
-                local_ns, impossible = self._timelines[node_id].to_local_ns(
+                local_ns, impossible = self._timelines.of(node_id).to_local_ns(
                     stamps[rows], captured[rows]
                 )
                 hops[f"{name}_local_ns"][rows] = local_ns
@@ -113,7 +127,8 @@ class PathRecords:
                     self.impossible_tstamps[name] += int(impossible.sum())
         self._packet_rows.clear()
         self._hop_rows.clear()
-        return packets, hops
+        addresses, self._addresses = self._addresses, {}
+        return packets, hops, addresses
 
 
 def _columns(rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:

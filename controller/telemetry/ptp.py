@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTP messages of the end-to-end delay mechanism over unicast UDP: build and parse.
+"""PTP messages of the end-to-end delay mechanism: build and parse.
 
-Layouts are those of IEEE 1588-2019 clause 13; event messages go to port 319, general ones to 320.
+Layouts are those of IEEE 1588-2019 clause 13. Over UDP (annexes C and D) event messages go to port
+319, general ones to 320; over Ethernet (annex E) both have EtherType 0x88F7.
 """
 
 import functools
@@ -10,9 +11,12 @@ from enum import IntEnum, unique
 
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode, encode
 from controller.telemetry.datagram import (
+    ETHER_TYPE_PTP,
     UDP_PORT_PTP_EVENT,
     UDP_PORT_PTP_GENERAL,
+    unwrap_link,
     unwrap_udp,
+    wrap_link,
     wrap_udp,
 )
 from controller.telemetry.layout import (
@@ -20,6 +24,7 @@ from controller.telemetry.layout import (
     PTP_DELAY_RESP,
     PTP_TIMESTAMP,
     UDP,
+    Ipv4,
     Ptp,
     PtpDelayRespBody,
     PtpTimestampBody,
@@ -36,7 +41,18 @@ class PtpMessageType(IntEnum):
     DELAY_RESP = 0x9
 
 
+@unique
+class PtpTransport(IntEnum):
+    """What a PTP message travels on, numbered as networkProtocol (IEEE 1588-2019 table 3)."""
+
+    UDP_IPV4 = 1
+    UDP_IPV6 = 2
+    ETHERNET = 3
+
+
 PTP_VERSION = 2
+PTP_EVENT_TYPE_MAX = 3
+"""Message types 0 to 3 are event messages: they are stamped (IEEE 1588-2019 table 36)."""
 PTP_MINOR_VERSION = 1
 PTP_FLAG_TWO_STEP = 0x0200
 PTP_FLAG_UNICAST = 0x0400
@@ -49,6 +65,8 @@ _CONTROL_FIELD = {
     PtpMessageType.FOLLOW_UP: 2,
     PtpMessageType.DELAY_RESP: 3,
 }
+_MAC_GROUP_BIT = 1 << 40
+"""Of an address that several receivers share (IEEE 802 clause 8.2)."""
 _NS_PER_S = 1_000_000_000
 _PREFIXES_CACHED_MAX = 4096
 """Prepared headers: two per pair of addresses and port, for some thousand clients."""
@@ -56,14 +74,16 @@ _PREFIXES_CACHED_MAX = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PtpAddresses:
-    """Where a PTP message comes from and goes to (unicast)."""
+    """Where a PTP message comes from and goes to, and on what; no IP addresses over Ethernet."""
 
     src_mac: int
     dst_mac: int
-    src_ip: int
-    dst_ip: int
+    src_ip: int = 0
+    dst_ip: int = 0
     dscp: int = 0
     ttl: int = 64
+    transport: PtpTransport = PtpTransport.UDP_IPV4
+    vlan_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +226,7 @@ def ptp_delay_resp(
 
 
 def ptp_frame(addresses: PtpAddresses, message: PtpMessage) -> bytes:
-    """The message over UDP: event messages to port 319, general ones to 320."""
+    """The message on the transport of its addresses."""
     seconds, nanoseconds = divmod(message.timestamp_ns, _NS_PER_S)
     if message.message_type is PtpMessageType.DELAY_RESP:
         body = encode(
@@ -219,6 +239,7 @@ def ptp_frame(addresses: PtpAddresses, message: PtpMessage) -> bytes:
         )
     else:
         body = encode(PtpTimestampBody(seconds=seconds, nanoseconds=nanoseconds))
+    unicast = 0 if addresses.dst_mac & _MAC_GROUP_BIT else PTP_FLAG_UNICAST
     header = Ptp(
         major_sdo_id=0,
         message_type=message.message_type,
@@ -227,7 +248,7 @@ def ptp_frame(addresses: PtpAddresses, message: PtpMessage) -> bytes:
         message_length=PTP.byte_count + len(body),
         domain_number=message.domain,
         minor_sdo_id=0,
-        flag_field=PTP_FLAG_UNICAST | (PTP_FLAG_TWO_STEP if message.two_step else 0),
+        flag_field=unicast | (PTP_FLAG_TWO_STEP if message.two_step else 0),
         correction_field=message.correction_scaled_ns & (2**64 - 1),
         message_type_specific=0,
         source_clock_identity=message.clock_identity,
@@ -236,47 +257,74 @@ def ptp_frame(addresses: PtpAddresses, message: PtpMessage) -> bytes:
         control_field=_CONTROL_FIELD[message.message_type],
         log_message_interval=PTP_LOG_INTERVAL_NONE,
     )
-    event = message.message_type in (PtpMessageType.SYNC, PtpMessageType.DELAY_REQ)
+    whole = encode(header) + body
+    if addresses.transport is PtpTransport.ETHERNET:
+        return wrap_link(
+            whole,
+            src_mac=addresses.src_mac,
+            dst_mac=addresses.dst_mac,
+            ether_type=ETHER_TYPE_PTP,
+            vlan_id=addresses.vlan_id,
+        )
+    event = message.message_type <= PTP_EVENT_TYPE_MAX
     port = UDP_PORT_PTP_EVENT if event else UDP_PORT_PTP_GENERAL
-    return _udp_prefix(addresses, port, header.message_length) + encode(header) + body
+    if addresses.transport is PtpTransport.UDP_IPV6:
+        return _udp_frame(addresses, port, whole)  # IPv6 wants a checksum over the message
+    return _udp_prefix(addresses, port, len(whole)) + whole
 
 
 @functools.lru_cache(maxsize=_PREFIXES_CACHED_MAX)
 def _udp_prefix(addresses: PtpAddresses, port: int, message_length: int) -> bytes:
     """Ethernet, IPv4 and UDP headers of a message; linuxptp uses one port on both sides."""
-    frame = wrap_udp(
-        bytes(message_length),
+    return _udp_frame(addresses, port, bytes(message_length))[:-message_length]
+
+
+def _udp_frame(addresses: PtpAddresses, port: int, message: bytes) -> bytes:
+    is_ipv6 = addresses.transport is PtpTransport.UDP_IPV6
+    return wrap_udp(
+        message,
         src_mac=addresses.src_mac,
         dst_mac=addresses.dst_mac,
         src_ip=addresses.src_ip,
         dst_ip=addresses.dst_ip,
         src_port=port,
         dst_port=port,
+        ip_version=6 if is_ipv6 else 4,
         dscp=addresses.dscp,
         ttl=addresses.ttl,
+        vlan_id=addresses.vlan_id,
+        udp_checksum=is_ipv6,
     )
-    return frame[:-message_length]
 
 
 def parse_ptp_addresses(frame: Buffer) -> PtpAddresses:
-    """The addresses that a frame carries; `DecodeError` when it is not UDP over IPv4."""
-    datagram = unwrap_udp(frame)
+    """The addresses that a frame carries; `DecodeError` when it is neither UDP nor PTP."""
+    link = unwrap_link(frame)
+    vlan_id = None if link.vlan is None else link.vlan.vlan_id
+    if link.ether_type == ETHER_TYPE_PTP:
+        return PtpAddresses(
+            src_mac=link.ethernet.src_addr,
+            dst_mac=link.ethernet.dst_addr,
+            transport=PtpTransport.ETHERNET,
+            vlan_id=vlan_id,
+        )
+    ip = unwrap_udp(frame).ip
+    is_ipv4 = isinstance(ip, Ipv4)
     return PtpAddresses(
-        src_mac=datagram.ethernet.src_addr,
-        dst_mac=datagram.ethernet.dst_addr,
-        src_ip=datagram.ipv4.src_addr,
-        dst_ip=datagram.ipv4.dst_addr,
-        dscp=datagram.ipv4.dscp,
-        ttl=datagram.ipv4.ttl,
+        src_mac=link.ethernet.src_addr,
+        dst_mac=link.ethernet.dst_addr,
+        src_ip=ip.src_addr,
+        dst_ip=ip.dst_addr,
+        dscp=ip.dscp,
+        ttl=ip.ttl if isinstance(ip, Ipv4) else ip.hop_limit,
+        transport=PtpTransport.UDP_IPV4 if is_ipv4 else PtpTransport.UDP_IPV6,
+        vlan_id=vlan_id,
     )
 
 
 def parse_ptp(frame: Buffer) -> PtpMessage:
     """The PTP message in a frame; `DecodeError` when it holds none of the four types."""
-    datagram = unwrap_udp(frame)
-    start, end = datagram.payload_start, datagram.payload_end
-    if datagram.udp.dst_port not in (UDP_PORT_PTP_EVENT, UDP_PORT_PTP_GENERAL):
-        raise DecodeError(DecodeReason.INNER_PROTOCOL, start - UDP.byte_count)
+    start, end = _ptp_span(frame)
     payload = frame[:end]
     header = decode(PTP, payload, start)
     if header.version_ptp != PTP_VERSION:
@@ -310,3 +358,14 @@ def parse_ptp(frame: Buffer) -> PtpMessage:
         requesting_clock_identity=requesting_clock_identity,
         requesting_port_number=requesting_port_number,
     )
+
+
+def _ptp_span(frame: Buffer) -> tuple[int, int]:
+    """(start, end) of what a frame carries to PTP; Ethernet padding may be part of it."""
+    link = unwrap_link(frame)
+    if link.ether_type == ETHER_TYPE_PTP:
+        return link.payload_start, len(frame)
+    datagram = unwrap_udp(frame)
+    if datagram.udp.dst_port not in (UDP_PORT_PTP_EVENT, UDP_PORT_PTP_GENERAL):
+        raise DecodeError(DecodeReason.INNER_PROTOCOL, datagram.payload_start - UDP.byte_count)
+    return datagram.payload_start, datagram.payload_end

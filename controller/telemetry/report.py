@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telemetry Report v2.0 with INT-MD v2.1 stacks: UDP payload -> reports, or `DecodeError`.
+"""Telemetry Report v2.0 with INT v2.1 headers: UDP payload -> reports, or `DecodeError`.
 
 A datagram holds a group header and one or more individual reports; each ends with the first bytes
 of the reported packet, on which the INT stack may still stand. Nothing outside the datagram is
 read, and every length on the wire is checked before it is used.
+
+A packet that was dropped may be one that nobody can read, and a congested one may be of any flow:
+of those, what can be read is told, and why not more (`ReportedPacket.problem`).
 """
 
 from typing import NamedTuple
 
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
-from controller.telemetry.datagram import ETHER_TYPE_IPV4
 from controller.telemetry.dialect import STANDARD, Dialect
 from controller.telemetry.layout import (
-    ETHERNET,
     REPORT_GROUP,
     REPORT_INDIVIDUAL,
     REPORT_MAIN,
@@ -25,12 +26,21 @@ from controller.telemetry.metadata import (
     bitmap_words,
     decode_report_metadata,
 )
-from controller.telemetry.packet import IntMarking, ReportedPacket, decode_packet
+from controller.telemetry.packet import (
+    NO_MARKING,
+    IntMarking,
+    ReportedPacket,
+    decode_frame,
+    decode_ipv6_packet,
+    decode_packet,
+)
+from controller.telemetry.packet_outline import decode_outline
 
 REP_TYPE_INNER_ONLY = 0
 REP_TYPE_INT = 1
 IN_TYPE_ETHERNET = 3
 IN_TYPE_IPV4 = 4
+IN_TYPE_IPV6 = 5
 REPORT_LENGTH_TO_END = 0xFF
 """ReportLength of a report that reaches to the end of the datagram."""
 
@@ -46,6 +56,25 @@ class Report(NamedTuple):
     congested_queue: bool
     tracked_flow: bool
     intermediate_report: bool
+
+    @property
+    def is_event(self) -> bool:
+        """Whether the report tells of a drop (D) or a congested queue (Q)."""
+        return self.dropped or self.congested_queue
+
+    @property
+    def is_path_evidence(self) -> bool:
+        """Whether the report belongs to a followed packet: its hops are samples of links.
+
+        A packet that is reported because its queue was congested, and for nothing else (Q without
+        F), is one hop that no neighbour reports; a dropped one (D) was followed when F says so. On
+        its way (Q) a packet's INT stack is not whole: the sink reports it again.
+        """
+        if self.packet.problem is not None:
+            return False
+        if self.congested_queue and self.packet.stack is not None and not self.dropped:
+            return False
+        return self.tracked_flow or not self.is_event
 
 
 def decode_group(data: Buffer, offset: int, dialect: Dialect = STANDARD) -> ReportGroup:
@@ -94,7 +123,8 @@ def _decode_report(
     """The report whose part after the individual header is data[offset:end]."""
     if header.report_type not in (REP_TYPE_INNER_ONLY, REP_TYPE_INT):
         raise DecodeError(DecodeReason.REPORT_TYPE, offset - 4)
-    if header.inner_type not in (IN_TYPE_ETHERNET, IN_TYPE_IPV4):
+    decoder = _INNER_DECODERS.get(header.inner_type)
+    if decoder is None:
         raise DecodeError(DecodeReason.INNER_TYPE, offset - 4)
     metadata = None
     inner_start = offset
@@ -106,14 +136,14 @@ def _decode_report(
     elif header.metadata_length_words:
         raise DecodeError(DecodeReason.METADATA_LENGTH, offset - 2)
     inner = data[:end]
-    if header.inner_type == IN_TYPE_ETHERNET:
-        ethernet = decode(ETHERNET, inner, inner_start)
-        inner_start += ETHERNET.byte_count
-        if ethernet.ether_type != ETHER_TYPE_IPV4:
-            raise DecodeError(DecodeReason.INNER_IP_HEADER, inner_start - 2)
-    packet = decode_packet(
-        inner, inner_start, marking if header.tracked_flow else _NO_MARKING, dialect
-    )
+    # F = 0 guarantees that the reported packet holds no telemetry (TR 3.3)
+    marking = marking if header.tracked_flow else NO_MARKING
+    try:
+        packet = decoder(inner, inner_start, marking, dialect)
+    except DecodeError as error:
+        if not header.dropped and (header.tracked_flow or not header.congested_queue):
+            raise
+        packet = decode_outline(inner, inner_start, header.inner_type, error.reason)
     return Report(
         header.report_type,
         metadata,
@@ -125,8 +155,11 @@ def _decode_report(
     )
 
 
-_NO_MARKING = IntMarking({})
-"""F = 0 guarantees that the reported packet holds no telemetry (TR 3.3)."""
+_INNER_DECODERS = {
+    IN_TYPE_ETHERNET: decode_frame,
+    IN_TYPE_IPV4: decode_packet,
+    IN_TYPE_IPV6: decode_ipv6_packet,
+}
 
 
 def _decode_metadata(data: Buffer, offset: int, metadata_words: int) -> HopMetadata:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders of INT-MD stacks and telemetry reports, the inverse of `packet` and `report`.
+"""Encoders of INT headers and telemetry reports, the inverse of `packet` and `report`.
 
 For tests, generated loads and senders that are not P4 switches; nothing here is a fast path.
 """
@@ -9,11 +9,16 @@ from dataclasses import dataclass
 
 from controller.telemetry.codec import decode, encode
 from controller.telemetry.datagram import IP_PROTOCOL_UDP, ipv4_with_checksum
+from controller.telemetry.int_headers import INT_VERSION, NPT_DSCP, SHIM_TYPE_MD, SHIM_TYPE_MX
 from controller.telemetry.layout import (
     IPV4,
+    IPV6,
     UDP,
     IntMd,
+    IntMx,
     IntShim,
+    Ipv4,
+    Ipv6,
     ReportGroup,
     ReportIndividual,
     ReportMain,
@@ -24,7 +29,6 @@ from controller.telemetry.metadata import (
     encode_report_metadata,
     encode_stack_entry,
 )
-from controller.telemetry.packet import INT_VERSION, NPT_DSCP, SHIM_TYPE_MD
 from controller.telemetry.report import (
     IN_TYPE_IPV4,
     REP_TYPE_INNER_ONLY,
@@ -99,20 +103,53 @@ def encode_stack(spec: StackSpec) -> bytes:
     return encode(shim) + encode(md) + stack
 
 
-def insert_stack(packet: bytes, spec: StackSpec, *, marked_dscp: int) -> bytes:
-    """An IPv4/UDP packet (from its IP header on) with INT inserted and marked by DSCP."""
-    ipv4 = decode(IPV4, packet, 0)
-    assert ipv4.protocol == IP_PROTOCOL_UDP
-    assert ipv4.ihl == 5
-    udp = decode(UDP, packet, IPV4.byte_count)
-    stack = encode_stack(spec)
-    grown = ipv4._replace(dscp=marked_dscp, total_length=ipv4.total_length + len(stack))
-    return (
-        encode(ipv4_with_checksum(grown))
-        + encode(udp._replace(length=udp.length + len(stack), checksum=0))
-        + stack
-        + packet[IPV4.byte_count + UDP.byte_count :]
+def encode_mx(
+    *, instruction_bitmap: int, original_dscp: int, domain_specific_id: int = 0, extra: bytes = b""
+) -> bytes:
+    """Shim and INT-MX header; `extra` is the source's domain specific metadata."""
+    shim = IntShim(
+        shim_type=SHIM_TYPE_MX,
+        npt=NPT_DSCP,
+        reserved1=0,
+        length_words=3 + len(extra) // 4,
+        reserved2=0,
+        dscp=original_dscp,
+        reserved3=0,
     )
+    mx = IntMx(
+        version=INT_VERSION,
+        discard=0,
+        reserved=0,
+        instruction_bitmap=instruction_bitmap,
+        domain_specific_id=domain_specific_id,
+        ds_instruction=0,
+        ds_flags=0,
+    )
+    return encode(shim) + encode(mx) + extra
+
+
+def insert_stack(packet: bytes, spec: StackSpec, *, marked_dscp: int) -> bytes:
+    """A UDP packet (from its IP header on) with INT-MD inserted and marked by DSCP."""
+    return insert_int(packet, encode_stack(spec), marked_dscp=marked_dscp)
+
+
+def insert_int(packet: bytes, headers: bytes, *, marked_dscp: int) -> bytes:
+    """The same with any shim and what follows it; the UDP checksum becomes 0."""
+    growth = len(headers)
+    ip: Ipv4 | Ipv6
+    if packet[0] >> 4 == 4:
+        ip = decode(IPV4, packet, 0)
+        assert (ip.protocol, ip.ihl) == (IP_PROTOCOL_UDP, 5)
+        ip = ip._replace(dscp=marked_dscp, total_length=ip.total_length + growth)
+        header, udp_start = encode(ipv4_with_checksum(ip)), IPV4.byte_count
+    else:
+        ip = decode(IPV6, packet, 0)
+        assert ip.next_header == IP_PROTOCOL_UDP
+        ip = ip._replace(dscp=marked_dscp, payload_length=ip.payload_length + growth)
+        header, udp_start = encode(ip), IPV6.byte_count
+    udp = decode(UDP, packet, udp_start)
+    udp = udp._replace(length=udp.length + growth, checksum=0)
+    return header + encode(udp) + headers + packet[udp_start + UDP.byte_count :]
 
 
 def encode_reports(

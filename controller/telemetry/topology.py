@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from controller.fabric import Fabric, Switch, cabling
 from controller.telemetry.dialect import DIALECTS, STANDARD, Dialect
+from controller.telemetry.packet import NETWORK_ETHERNET
 
 PortKey = tuple[int, int]
 """(node id, port)."""
@@ -30,11 +31,14 @@ class TelemetryFabric:
     nodes: Mapping[int, TelemetryNode]
     neighbours: Mapping[PortKey, PortKey]
     """Per cabled switch port the port at the other end, or HOST_END."""
-    report_udp_port: int
+    report_udp_ports: frozenset[int]
+    """Destination ports of report datagrams, over all destinations."""
     original_dscp: Mapping[int, int] = field(default_factory=dict)
     """Per DSCP that marks packets with INT, the DSCP of the same class without it."""
     int_udp_port: int | None = None
     """UDP destination port that marks packets with INT, where the domain uses one."""
+    host_ips: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """IPv4 address of the host that (network, address) belongs to: how records name a host."""
 
 
 def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
@@ -50,12 +54,13 @@ def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
     return TelemetryFabric(
         nodes={switch.node_id: _node(fabric, switch) for switch in fabric.switches},
         neighbours=neighbours,
-        report_udp_port=fabric.collector.udp_port,
+        report_udp_ports=frozenset({fabric.collector.udp_port}),
         original_dscp={
             traffic_class.marked_dscp: traffic_class.dscp
             for traffic_class in fabric.qos.classes
             if traffic_class.marked_dscp is not None
         },
+        host_ips={(NETWORK_ETHERNET, host.mac): host.ip for host in fabric.hosts},
     )
 
 

@@ -4,9 +4,10 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
-from controller.telemetry.collector import Collector
+from controller.telemetry.collector import UNKNOWN_DESTINATION, Collector, Destination
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,13 @@ class _ReportProtocol(asyncio.DatagramProtocol):
     def __init__(self, collector: Collector, collector_clock_ns: Callable[[], int]) -> None:
         self._collector = collector
         self._clock_ns = collector_clock_ns
+        self._destination = UNKNOWN_DESTINATION
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is bound: reports to it are one destination."""
+        host, port = transport.get_extra_info("sockname")[:2]
+        self._destination = Destination(int(ip_address(host.partition("%")[0])), port)
 
     def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
         """A report from `addr`, which is not trusted: the node id in it says who reports."""
-        self._collector.feed_payload(data, self._clock_ns())
+        self._collector.feed_payload(data, self._clock_ns(), self._destination)

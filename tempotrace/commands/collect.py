@@ -82,10 +82,14 @@ def collection_summary(collection: Collection) -> dict[str, Any]:
         "invalid_tstamps": dict(sorted(counters.invalid_tstamps.items())),
         "packets_complete": counters.complete,
         "packets_incomplete": counters.incomplete,
+        "packets_resent": counters.resent,
+        "drop_reports": sum(counters.dropped.values()),
+        "drops": dict(counters.dropped),
+        "congestion_reports": counters.congested,
         "hops": len(collection.hops),
         "senders": {
-            f"node {node} hw {hw}": {"lost": c.lost, "received": c.received}
-            for (node, hw), c in counters.senders.items()
+            f"node {node} hw {hw} to {destination}": {"lost": c.lost, "received": c.received}
+            for (node, hw, destination), c in counters.senders.items()
         },
     }
 
@@ -99,6 +103,8 @@ def _print(summary: dict[str, Any]) -> None:
             table.add_row(name.replace("_", " "), str(value))
     for reason, count in summary["rejected"].items():
         table.add_row(f"rejected: {reason}", str(count))
+    for reason, count in summary["drops"].items():
+        table.add_row(f"dropped: {reason}", str(count))
     for field, count in summary["invalid_tstamps"].items():
         table.add_row(f"invalid stamp: {field}", str(count))
     Console().print(table)

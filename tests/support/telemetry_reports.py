@@ -6,6 +6,7 @@ h (port 11) leaf 1 (port 1) - (port 1) spine 101 (port 2) - (port 1) leaf 2 (por
 
 from dataclasses import dataclass, field
 
+from controller.telemetry.collector import Destination
 from controller.telemetry.datagram import wrap_udp
 from controller.telemetry.frames import PtpAddresses, RoceFlow, ptp_sync, roce_frame
 from controller.telemetry.metadata import HopMetadata
@@ -18,6 +19,7 @@ from controller.telemetry.report_encode import (
 from controller.telemetry.topology import HOST_END, TelemetryFabric, TelemetryNode
 
 REPORT_PORT = 32766
+COLLECTOR = Destination(0x0AFF0001, REPORT_PORT)
 LEAF1, SPINE, LEAF2 = 1, 101, 2
 MARKED, UNMARKED = 27, 26
 POSTCARD_BITS = 0x7C00
@@ -42,7 +44,7 @@ def three_switch_fabric(*, stamp_unit_ns: int = 1, stamp_width_bits: int = 48) -
             (LEAF1, 12): HOST_END,
             (LEAF2, 11): HOST_END,
         },
-        report_udp_port=REPORT_PORT,
+        report_udp_ports=frozenset({REPORT_PORT}),
         original_dscp={MARKED: UNMARKED},
     )
 
@@ -123,16 +125,26 @@ class ReportSender:
         ]
 
 
-def report_frame(payload: bytes, *, dst_port: int = REPORT_PORT) -> bytes:
-    """A report datagram from a switch to the collector."""
+def report_frame(
+    payload: bytes,
+    *,
+    dst_port: int = REPORT_PORT,
+    dst_ip: int = COLLECTOR.ip,
+    src_port: int = 0xC123,
+    ttl: int = 61,
+    vlan_id: int | None = None,
+) -> bytes:
+    """A report datagram from a switch to the collector, routed and with entropy in its port."""
     return wrap_udp(
         payload,
         src_mac=0x02000000FE01,
         dst_mac=0x02000000FE02,
         src_ip=0x0AFF0002,
-        dst_ip=0x0AFF0001,
-        src_port=REPORT_PORT,
+        dst_ip=dst_ip,
+        src_port=src_port,
         dst_port=dst_port,
+        ttl=ttl,
+        vlan_id=vlan_id,
     )
 
 

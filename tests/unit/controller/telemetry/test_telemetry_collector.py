@@ -9,7 +9,7 @@ import pytest
 
 from controller.fabric_generate import leaf_spine
 from controller.telemetry.codec import DecodeReason
-from controller.telemetry.collector import Collector, collect
+from controller.telemetry.collector import Collector, SenderKey, collect
 from controller.telemetry.dialect import Dialect
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PIECES_PER_PACKET_MAX
 from controller.telemetry.report_encode import ReportSpec
@@ -24,6 +24,7 @@ from correction.records import (
 )
 from tests.support.telemetry_reports import (
     CLOCK_IDENTITY,
+    COLLECTOR,
     FLOW,
     LEAF1,
     LEAF2,
@@ -44,6 +45,7 @@ from tests.support.telemetry_reports import (
 
 _NOW_NS = 1_800_000_000_000_000_000
 _FABRIC = three_switch_fabric()
+_INGRESS, _EGRESS = (SenderKey(LEAF2, hw_id, COLLECTOR) for hw_id in (0, 1))
 
 
 def _collect(*frames, fabric=_FABRIC):
@@ -344,7 +346,7 @@ def test_a_capture_fed_again_changes_nothing(seed):
     counters = fed.counters
     assert (counters.decoded, counters.duplicates) == (len(frames), 2 * len(frames))
     assert (counters.lost, counters.restarts, counters.unconfirmed) == (0, 0, 0)
-    assert counters.senders[LEAF2, 1].duplicate == 2 * once.counters.senders[LEAF2, 1].received
+    assert counters.senders[_EGRESS].duplicate == 2 * once.counters.senders[_EGRESS].received
 
 
 def test_overlapping_captures_are_one():
@@ -385,8 +387,8 @@ def test_losses_are_counted_per_sender():
     frames = [frame for psn in range(5) for frame in sender.roce_path(psn=psn)]
     collection = _collect(*(f for k, f in enumerate(frames) if k not in (2, 4, 6)))
     assert collection.counters.lost == 3
-    assert collection.counters.senders[LEAF2, 0].lost == 3
-    assert collection.counters.senders[LEAF2, 1].lost == 0
+    assert collection.counters.senders[_INGRESS].lost == 3
+    assert collection.counters.senders[_EGRESS].lost == 0
     assert collection.counters.complete == 2
 
 
@@ -492,10 +494,9 @@ def test_a_sender_that_repeats_one_key_is_bounded():
     for k in range(PIECES_PER_PACKET_MAX + 3):
         metadata = SINK_HOP._replace(ingress_tstamp=1_000 + k)
         collector.feed(sender.frame(LEAF2, 1, sink_postcard(metadata=metadata)), _NOW_NS)
-    assert collector.drain().packets[["hop_count", "complete"]].tolist() == [
-        (PIECES_PER_PACKET_MAX, False)
-    ]
-    assert collector.flush().packets["hop_count"].tolist() == [3]
+    packets = collector.drain().packets
+    assert packets[["hop_count", "complete"]].tolist() == [(1, False)] * PIECES_PER_PACKET_MAX
+    assert collector.flush().packets["hop_count"].tolist() == [1, 1, 1]
 
 
 def test_a_declared_fabric_gives_nodes_cables_and_marking():
@@ -506,7 +507,7 @@ def test_a_declared_fabric_gives_nodes_cables_and_marking():
     assert view.neighbours[1, 2] == (102, 1)
     assert view.neighbours[102, 2] == (2, 2)
     assert view.neighbours[1, 11] == HOST_END
-    assert view.report_udp_port == fabric.collector.udp_port
+    assert view.report_udp_ports == {fabric.collector.udp_port}
     assert view.original_dscp == {27: 26}
     assert view.nodes[1].stamp_width_bits == 48
     assert collect([], fabric).counters.received == 0

@@ -62,7 +62,7 @@ def test_ip_options_and_ethernet_padding_are_skipped():
     ip = IP(src="10.1.2.3", dst="10.4.5.6", options=b"\x01" * 4)
     frame = bytes(Ether() / ip / UDP(sport=1, dport=2) / b"x") + bytes(20)
     datagram = unwrap_udp(frame)
-    assert datagram.ipv4.ihl == 6
+    assert datagram.ip.ihl == 6
     assert frame[datagram.payload_start : datagram.payload_end] == b"x"
 
 
@@ -74,7 +74,9 @@ def test_a_zero_header_checksum_counts_as_not_computed():
 @pytest.mark.parametrize(
     ("frame", "reason"),
     [
-        (_patched(12, 0x86, 0xDD), DecodeReason.ETHER_TYPE),
+        (_patched(12, 0x08, 0x06), DecodeReason.ETHER_TYPE),
+        (_patched(12, 0x86, 0xDD), DecodeReason.TRUNCATED),
+        (_patched(12, 0x81, 0x00), DecodeReason.ETHER_TYPE),
         (_patched(14, 0x65), DecodeReason.IP_HEADER),
         (_patched(14, 0x44), DecodeReason.IP_HEADER),
         (_patched(16, 0, 19), DecodeReason.IP_HEADER),

@@ -83,7 +83,7 @@ def test_the_sinks_postcard_has_the_same_key_and_its_own_hop():
     """The two reports of a packet are joined by exactly this."""
     (stack,) = _decode(_payload(stack_report(psn=5)))
     (postcard,) = _decode(_payload(sink_postcard(psn=5)))
-    assert postcard.packet == stack.packet._replace(stack=None)
+    assert postcard.packet == stack.packet._replace(stack=None, int_bytes=0)
     assert postcard.metadata == SINK_HOP
 
 
@@ -194,7 +194,8 @@ _MD = _SHIM + 4
         (_patched(_STACK, 0, 0x10), DecodeReason.REPORT_VERSION),
         (_patched(_STACK, _R0, 0x24), DecodeReason.REPORT_TYPE),
         (_patched(_STACK, _R0, 0x34), DecodeReason.REPORT_TYPE),
-        *((_patched(_STACK, _R0, 0x10 | t), DecodeReason.INNER_TYPE) for t in (0, 1, 2, 5, 6, 15)),
+        *((_patched(_STACK, _R0, 0x10 | t), DecodeReason.INNER_TYPE) for t in (0, 1, 2, 6, 15)),
+        (_patched(_STACK, _R0, 0x15), DecodeReason.INNER_IP_HEADER),
         (_patched(_STACK, _R0 + 1, 4), DecodeReason.REPORT_LENGTH),
         (_patched(_STACK, _R0 + 2, 2), DecodeReason.METADATA_LENGTH),
         (_patched(_STACK, _R0 + 2, 4), DecodeReason.METADATA_LENGTH),
