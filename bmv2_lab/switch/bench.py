@@ -49,13 +49,13 @@ def make_switch(program: SwitchProgram, node_id: int, *, edge: bool) -> Embedded
     """A switch with the entries that a controller would give it, without P4Runtime."""
     switch = EmbeddedSwitch(program, device_id=node_id)
     state = switch.state
-    state.set_default(f"{EGRESS}.node.int_node", f"{EGRESS}.node.set_int_node", (node_id, 0x5454))
+    state.set_default(f"{EGRESS}.tracing.node.int_node", f"{EGRESS}.tracing.node.set_int_node", (node_id, 0x5454))
     state.set_default(
-        f"{EGRESS}.report_configuration.report_config",
-        f"{EGRESS}.report_configuration.set_report_config",
+        f"{EGRESS}.tracing.report_configuration.report_config",
+        f"{EGRESS}.tracing.report_configuration.set_report_config",
         (0x020000000000 + node_id, 0x0AFE0000 + node_id, 0, 96),
     )
-    destination = f"{INGRESS}.destination"
+    destination = f"{INGRESS}.tracing.destination"
     state.set_default(
         f"{destination}.report_destination",
         f"{destination}.set_report_destination",
@@ -77,17 +77,17 @@ def make_switch(program: SwitchProgram, node_id: int, *, edge: bool) -> Embedded
             f"{edges}.int_edge_ports", (exact_match(HOST_PORT),), f"{edges}.set_int_source_edge"
         )
         state.add_entry(
-            f"{INGRESS}.sink_ports.int_sink_ports",
+            f"{INGRESS}.tracing.sink_ports.int_sink_ports",
             (exact_match(HOST_PORT),),
-            f"{INGRESS}.sink_ports.set_int_sink",
+            f"{INGRESS}.tracing.sink_ports.set_int_sink",
         )
         wildcards = [ternary_match(0, 0)] * 10
         wildcards[2] = ternary_match(17, 0xFF)
         wildcards[4] = ternary_match(4791, 0xFFFF)
         state.add_entry(
-            f"{INGRESS}.watchlist.int_watchlist",
+            f"{INGRESS}.tracing.watchlist.int_watchlist",
             tuple(wildcards),
-            f"{INGRESS}.watchlist.int_source",
+            f"{INGRESS}.tracing.watchlist.int_source",
             (0xFC00, 8, MARKED_DSCP),
             priority=10,
         )

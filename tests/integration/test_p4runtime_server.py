@@ -148,7 +148,7 @@ def test_entries_of_every_kind_are_read_back_as_written() -> None:
         await client.modify([default])
         found = await read_all(client, fy.P4TableEntry("int_node", is_default_action=True))
         assert wire(client, found) == wire(client, [default])
-        assert switch.state.tables["TempoEgress.node.int_node"].default[5:] == [101, 1]
+        assert switch.state.tables["TempoEgress.tracing.node.int_node"].default[5:] == [101, 1]
 
         await client.delete([written[3], written[4], written[2], written[0]])
         assert len(await read_all(client, fy.P4TableEntry("ipv4_lpm"))) == 0
