@@ -61,7 +61,7 @@ control IntEgress(inout headers_t hdr,
                             egress_events.count(event - 1);
                         }
                     }
-                    if (meta.int_source_mx == 1 && hdr.int_mx.isValid()) {
+                    if (meta.int_source == 1 && meta.int_source_mx == 1 && hdr.int_mx.isValid()) {
                         meta.postcard_bits = meta.source_bitmap & REPORT_BITS_SUPPORTED;
                         meta.postcard_change_only = meta.filter_mx;
                     }
