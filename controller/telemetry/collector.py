@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from controller.fabric import Fabric
+from controller.fabric_telemetry import DROP_REASONS
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
 from controller.telemetry.datagram import unwrap_udp
 from controller.telemetry.dialect import STANDARD
@@ -20,13 +21,15 @@ from controller.telemetry.layout import REPORT_GROUP, UDP
 from controller.telemetry.loss import LossCounters, SequenceTracker
 from controller.telemetry.missing_tstamps import MissingTstamps
 from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking
-from controller.telemetry.path_records import PacketAddresses, PathRecords
+from controller.telemetry.path_records import UNKNOWN_PORT, PacketAddresses, PathRecords
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.report import Report, decode_group, decode_reports
 from controller.telemetry.seen import SeenReports
 from controller.telemetry.stamp_timelines import StampTimelines
-from controller.telemetry.topology import TelemetryFabric, telemetry_fabric
+from controller.telemetry.topology import HOST_END, TelemetryFabric, telemetry_fabric
 from correction.records import TRAFFIC_PROBE, Hops, Packets
+
+_CHECKSUM_INVALID = DROP_REASONS["ip_checksum_invalid"]
 
 
 class Destination(NamedTuple):
@@ -225,9 +228,23 @@ class Collector:
             report = self._missing.removed(group.node_id, report)
             if report.is_event:
                 self._events.add(group.node_id, report, now_ns)
-            if fault is None and report.is_path_evidence:
+            if fault is None and self._is_path_evidence(group.node_id, report):
                 self._joiner.add(group.node_id, report, now_ns)
         self._decoded += 1
+
+    def _is_path_evidence(self, node_id: int, report: Report) -> bool:
+        """Whether the report's hops are samples of links: also no host's word is taken for INT.
+
+        A switch drops before it looks at the marking, so that what a host sends may look like a
+        stack; and behind a wrong IP checksum nothing is sure.
+        """
+        values = report.metadata
+        if report.dropped and values is not None:
+            port = UNKNOWN_PORT if values.ingress_port is None else values.ingress_port
+            far_end = self._fabric.neighbours.get((node_id, port))
+            if far_end is None or far_end == HOST_END or values.drop_reason == _CHECKSUM_INVALID:
+                return False
+        return report.is_path_evidence
 
     def _not_evidence(self, report: Report) -> DecodeReason | None:
         """Why a report that decodes tells nothing about this fabric's links; None if it does."""

@@ -8,10 +8,10 @@ apart from packets and hops. A congested packet that is followed anyway (Q and F
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import IntEnum, unique
 
 import numpy as np
 
+from controller.fabric_telemetry import DROP_REASONS
 from controller.telemetry.metadata import HopMetadata
 from controller.telemetry.packet import ReportedPacket
 from controller.telemetry.path_records import UNKNOWN_PORT, UNKNOWN_QUEUE_ID
@@ -19,23 +19,7 @@ from controller.telemetry.report import Report
 from controller.telemetry.stamp_timelines import StampTimelines
 from correction.records import NO_TSTAMP_NS
 
-
-@unique
-class DropReason(IntEnum):
-    """DROP_* of p4src/include/ids.p4. Those below 128 are numbered as Intel's switch.p4 does."""
-
-    IP_VERSION_INVALID = 25
-    TTL_EXPIRED = 26
-    NO_ROUTE = 29
-    IP_HEADER_LENGTH_INVALID = 30
-    IP_CHECKSUM_INVALID = 31
-    TRAFFIC_MANAGER = 71
-    IP_LENGTH_INVALID = 128
-    UNKNOWN_ETHER_TYPE = 129
-    INT_NOT_STRIPPABLE = 130
-    ROUTE_ACTION = 131
-    L2_PTP_NOT_FORWARDED = 132
-    PROBE_INVALID = 133
+_REASON_NAMES = {code: name for name, code in DROP_REASONS.items()}
 
 
 def drop_reason_name(code: int | None) -> str:
@@ -44,12 +28,7 @@ def drop_reason_name(code: int | None) -> str:
     >>> drop_reason_name(29), drop_reason_name(80), drop_reason_name(None)
     ('no_route', 'reason_80', 'not_reported')
     """
-    if code is None:
-        return "not_reported"
-    try:
-        return DropReason(code).name.lower()
-    except ValueError:
-        return f"reason_{code}"
+    return "not_reported" if code is None else _REASON_NAMES.get(code, f"reason_{code}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from controller.fabric import Fabric, Switch, cabling
 from controller.telemetry.dialect import DIALECTS, STANDARD, Dialect
-from controller.telemetry.packet import NETWORK_ETHERNET
+from controller.telemetry.packet import NETWORK_ETHERNET, NETWORK_IPV6
 
 PortKey = tuple[int, int]
 """(node id, port)."""
@@ -54,13 +54,16 @@ def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
     return TelemetryFabric(
         nodes={switch.node_id: _node(fabric, switch) for switch in fabric.switches},
         neighbours=neighbours,
-        report_udp_ports=frozenset({fabric.collector.udp_port}),
+        report_udp_ports=frozenset(collector.udp_port for collector in fabric.collectors),
         original_dscp={
             traffic_class.marked_dscp: traffic_class.dscp
             for traffic_class in fabric.qos.classes
             if traffic_class.marked_dscp is not None
         },
-        host_ips={(NETWORK_ETHERNET, host.mac): host.ip for host in fabric.hosts},
+        host_ips={
+            **{(NETWORK_ETHERNET, host.mac): host.ip for host in fabric.hosts},
+            **{(NETWORK_IPV6, h.ipv6): h.ip for h in fabric.hosts if h.ipv6 is not None},
+        },
     )
 
 
