@@ -25,16 +25,16 @@ report_individual_t | report_main_t | metadata by RepMdBits | first bytes of the
   where the reported packet is
 IP | UDP | int_shim_t | int_md_t | stack, newest hop first | bth_t ...   (RoCEv2 with INT-MD)
 IP | UDP | int_shim_t | int_mx_t | bth_t ...                             (RoCEv2 with INT-MX)
-IP | UDP | bth_t ...                                    (RoCEv2 with INT-XD, and what a sink sends on)
-IP | UDP | ptp_t ...                                    (PTP over UDP, port 319)
-ethernet_t | VLAN tag, if any | ptp_t ...               (PTP over Ethernet, inner type 3)
-IP | UDP | probe_t                                      (a link probe, port 32767)
-anything                                                (a dropped or congested packet)
+IP | UDP | bth_t ...                                 (RoCEv2 with INT-XD, and what a sink sends)
+IP | UDP | ptp_t ...                                 (PTP over UDP, port 319)
+ethernet_t | VLAN tag, if any | ptp_t ...            (PTP over Ethernet, inner type 3)
+IP | UDP | probe_t                                   (a link probe, port 32767)
+anything                                             (a dropped or congested packet)
 ```
 
-- A report is routed to its collector like any packet: MAC addresses, TTL and VLAN may be any, and the
-  UDP source port is entropy. Only the destination says who it is for: sequence numbers count per node,
-  hw id and destination, and loss is told for each.
+- A report is routed to its collector like any packet: MAC addresses, TTL and VLAN may be any, and
+  the UDP source port is entropy. Only the destination says who it is for: sequence numbers count
+  per node, hw id and destination, and loss is told for each.
 - Inner type 4 is IPv4, 5 IPv6, 3 Ethernet (not IP, or an IP header that cannot be trusted).
 - Lengths are in words of 4 bytes. A remainder of 1 to 3 bytes after the last report belongs to
   its packet.
@@ -49,34 +49,36 @@ anything                                                (a dropped or congested 
 - Stamps are on the node's own clock, in the unit and width that `fabric.yaml` declares for its
   model.
 - On each link the frame is as long as the packet was when it entered the fabric, plus, behind the
-  source, shim and INT header (16 bytes) and with INT-MD what each node so far has added. What leaves
-  the sink has its first length again. A VLAN tag of a routed link does not show in an IP inner packet
-  and is not counted (4 bytes, 0.3 ns at 100 Gb/s).
+  source, shim and INT header (16 bytes) and with INT-MD what each node so far has added. What
+  leaves the sink has its first length again. A VLAN tag of a routed link does not show in an IP
+  inner packet and is not counted (4 bytes, 0.3 ns at 100 Gb/s).
 
 ## What becomes of a report
 
-| flags | packet | taken as |
-|---|---|---|
-| F | INT-MD stack (and the sink's own hop) | path: source to sink from the stack, the sink from its second report |
-| F | INT-XD, INT-MX, PTP postcard | path: one hop a report, put in order by the cables |
-| F | link probe | path of three hops: out of its sender (egress stamp), at the neighbour (both), home (ingress stamp) |
-| D | any | drop, with its reason; with F and an INT stack also an incomplete path, but never behind a host's port or with a wrong IP checksum: nobody has checked that stack |
-| Q | any | congested packet of one hop |
-| Q and F | postcard | congested packet and hop of a path |
-| Q and F | INT-MD stack still on its way | congested packet; the sink reports the stack once more |
+- **F, INT-MD stack**: a path from source to sink; the sink's own hop comes from a second report
+  with the same ingress stamp.
+- **F, postcard of INT-XD, INT-MX or PTP**: one hop of a path, put in its place by the cables.
+- **F, link probe**: a path of three hops: out of its sender (egress stamp), at the neighbour (both
+  stamps), home again (ingress stamp).
+- **D**: a dropped packet with its reason. With F and an INT stack the hops so far are an incomplete
+  path as well, but never from a host's port or with a wrong IP checksum: a switch drops before it
+  looks at the marking, so that a host's own bytes may look like a stack.
+- **Q**: a congested packet of one hop; with F and no stack on it also a hop of a path. With a stack
+  it is still on its way, and the sink reports the same hops. Without F its stamps are valid, but no
+  neighbour reports the same packet: it is no sample of a link and stays out of the paths.
 
-- Reports of one packet have one key: addresses, protocol, ports, and of RoCEv2 opcode, destination
-  queue pair and PSN, of PTP domain, message type, source port identity and sequenceId (over Ethernet
-  with MAC addresses), of a probe sender, port and sequence number. They are waited for 1 s.
-- A packet that is sent again has the same key. A stack is joined with the sink's report of the same
-  ingress stamp. Postcards of which a node has sent more than one are kept until all are there: the newest
-  at each node belong together if they lead from host to host, older ones where neighbours have equally
-  many; all else is handed over hop by hop, incomplete.
-- A congested packet without F has valid stamps of one hop, but no neighbour reports the same packet: it
-  is no sample of a link and stays out of the paths.
-- Records name a host by its IPv4 address. Of an IPv6 or PTP-over-Ethernet packet they hold the
-  IPv4 address that `fabric.yaml` declares for the host with that IPv6 or MAC address, else 0; the
-  addresses themselves are kept beside them.
+Reports of one packet have one key and are waited for 1 s. The key is made of addresses, protocol
+and ports, and of RoCEv2 opcode, destination queue pair and PSN; of PTP domain, message type, source
+port identity and sequenceId (over Ethernet with MAC addresses); of a probe sender, port and number.
+
+A packet that is sent again has the same key. A stack is joined with the sink's report of the same
+ingress stamp. Where one node has sent two postcards, all are kept until the time is over: the
+newest of each node belong together if they lead from host to host, older ones where neighbours have
+equally many. All else is handed over as incomplete, so that no sample spans two attempts.
+
+Records name a host by its IPv4 address. Of an IPv6 packet or PTP over Ethernet they hold the IPv4
+address that `fabric.yaml` declares for the host with that IPv6 or MAC address, else 0; the
+addresses themselves are kept beside them.
 """
 
 
