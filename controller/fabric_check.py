@@ -5,25 +5,26 @@ Pure. Each problem carries the path of the key to blame (as in the file), so tha
 file can name its line, and a generator's fabric can be checked without a file.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
-from ipaddress import IPv4Address
+from collections.abc import Hashable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
-from typing import NamedTuple
 
 import networkx as nx
 
-from controller.addresses import format_ip, format_mac
-from controller.fabric import DROP_PORT, Fabric, LinkEnd, Switch, WatchTraffic
+from controller.addresses import format_ip, format_ipv6, format_mac
+from controller.fabric import RECIRCULATION_PORT, Fabric, LinkEnd, Switch
+from controller.fabric_check_telemetry import (
+    FabricProblem,
+    check_measuring,
+    collector_addresses,
+    known,
+    repeats,
+    switch_port,
+)
+from controller.fabric_telemetry import IpNetwork
 from controller.telemetry.dialect import DIALECTS
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
-
-
-class FabricProblem(NamedTuple):
-    """A rule that the fabric breaks; the message says what was expected."""
-
-    path: KeyPath
-    message: str
 
 
 def check_fabric(fabric: Fabric) -> list[FabricProblem]:
@@ -32,7 +33,8 @@ def check_fabric(fabric: Fabric) -> list[FabricProblem]:
         *_unique_values(fabric),
         *_references(fabric),
         *_classes(fabric),
-        *_watchlists(fabric),
+        *check_measuring(fabric),
+        *_switch_details(fabric),
         *_models(fabric),
         *_links(fabric),
         *_propagation(fabric),
@@ -50,20 +52,6 @@ def _propagation(fabric: Fabric) -> Iterator[FabricProblem]:
         )
 
 
-def _repeats(values: Iterable[tuple[KeyPath, Hashable]], what: str) -> Iterator[FabricProblem]:
-    """A problem for every value that stands before already."""
-    first_path: dict[Hashable, KeyPath] = {}
-    for path, value in values:
-        if value in first_path:
-            yield FabricProblem(
-                path,
-                f"{what} {value} is used by {format_key(first_path[value])} already; "
-                "expected one that is unique",
-            )
-        else:
-            first_path[value] = path
-
-
 def _unique_values(fabric: Fabric) -> Iterator[FabricProblem]:
     names: list[tuple[KeyPath, Hashable]] = []
     ips: list[tuple[KeyPath, Hashable]] = []
@@ -76,15 +64,26 @@ def _unique_values(fabric: Fabric) -> Iterator[FabricProblem]:
         names.append((("hosts", index, "name"), host.name))
         ips.append((("hosts", index, "ip"), format_ip(host.ip)))
         macs.append((("hosts", index, "mac"), format_mac(host.mac)))
-    collector = fabric.collector
-    yield from _repeats(names, "the name")
-    yield from _repeats([(("collector", "ip"), format_ip(collector.ip)), *ips], "the address")
-    yield from _repeats([(("collector", "mac"), format_mac(collector.mac)), *macs], "the address")
-    yield from _repeats(
+    collector_ips, collector_macs = collector_addresses(fabric)
+    yield from repeats(names, "the name")
+    yield from repeats([*collector_ips, *ips], "the address")
+    yield from repeats([*collector_macs, *macs], "the address")
+    yield from repeats(
+        [
+            (("hosts", index, "ipv6"), format_ipv6(host.ipv6))
+            for index, host in enumerate(fabric.hosts)
+            if host.ipv6 is not None
+        ],
+        "the address",
+    )
+    yield from repeats(
+        [(("punt", i, "name"), rule.name) for i, rule in enumerate(fabric.punt)], "the name"
+    )
+    yield from repeats(
         [(("switches", i, "node_id"), s.node_id) for i, s in enumerate(fabric.switches)],
         "the node id",
     )
-    yield from _repeats(
+    yield from repeats(
         [
             (("switches", i, "p4runtime"), f"{s.p4runtime} device {s.device_id}")
             for i, s in enumerate(fabric.switches)
@@ -92,40 +91,31 @@ def _unique_values(fabric: Fabric) -> Iterator[FabricProblem]:
         ],
         "the P4Runtime server",
     )
-    yield from _repeats(
+    yield from repeats(
         [(("models", i, "name"), m.name) for i, m in enumerate(fabric.models)], "the name"
     )
-    yield from _repeats(
+    yield from repeats(
         [(("tenants", i, "name"), t.name) for i, t in enumerate(fabric.tenants)], "the name"
     )
-    yield from _repeats(
+    yield from repeats(
         [(("watchlists", i, "name"), w.name) for i, w in enumerate(fabric.watchlists)], "the name"
     )
-
-
-def _known(path: KeyPath, name: str, known: Iterable[str], what: str) -> Iterator[FabricProblem]:
-    choices = list(known)
-    if name not in choices:
-        listed = ", ".join(choices[:8]) + (", ..." if len(choices) > 8 else "")
-        yield FabricProblem(path, f"there is no {what} {name!r}; expected one of {listed or '-'}")
 
 
 def _references(fabric: Fabric) -> Iterator[FabricProblem]:
     host_names = [host.name for host in fabric.hosts]
     tenant_names = [tenant.name for tenant in fabric.tenants]
-    yield from _known(("ptp", "grandmaster"), fabric.ptp.grandmaster, host_names, "host")
+    yield from known(("ptp", "grandmaster"), fabric.ptp.grandmaster, host_names, "host")
     of_kind = {
         kind: [model.name for model in fabric.models if model.kind is kind] for kind in ClockKind
     }
     for index, switch in enumerate(fabric.switches):
-        yield from _known(
+        yield from known(
             ("switches", index, "model"), switch.model, of_kind[ClockKind.SWITCH], "switch model"
         )
     for index, host in enumerate(fabric.hosts):
-        yield from _known(
-            ("hosts", index, "model"), host.model, of_kind[ClockKind.NIC], "nic model"
-        )
-        yield from _known(("hosts", index, "tenant"), host.tenant, tenant_names, "tenant")
+        yield from known(("hosts", index, "model"), host.model, of_kind[ClockKind.NIC], "nic model")
+        yield from known(("hosts", index, "tenant"), host.tenant, tenant_names, "tenant")
     used = {host.tenant for host in fabric.hosts}
     for index, tenant in enumerate(fabric.tenants):
         if tenant.name not in used:
@@ -154,37 +144,36 @@ def _classes(fabric: Fabric) -> Iterator[FabricProblem]:
                     f"{traffic_class.marked_dscp} is not the odd neighbour of dscp "
                     f"{traffic_class.dscp}; expected {traffic_class.dscp + 1}",
                 )
-    yield from _repeats(dscps, "DSCP")
-    yield from _repeats(
+    yield from repeats(dscps, "DSCP")
+    yield from repeats(
         [(("qos", "classes", i, "name"), c.name) for i, c in enumerate(fabric.qos.classes)],
         "the name",
     )
-    yield from _repeats(
+    yield from repeats(
         [(("qos", "ecn", i, "queue"), e.queue) for i, e in enumerate(fabric.qos.ecn)], "queue"
     )
 
 
-def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
-    marked = [c.name for c in fabric.qos.classes if c.marked_dscp is not None]
-    for index, watchlist in enumerate(fabric.watchlists):
-        path: KeyPath = ("watchlists", index)
-        if watchlist.traffic is WatchTraffic.ROCE:
-            yield from _known(
-                (*path, "class"),
-                watchlist.traffic_class or "",
-                marked,
-                "traffic class with a marked_dscp named",
+def _switch_details(fabric: Fabric) -> Iterator[FabricProblem]:
+    for index, switch in enumerate(fabric.switches):
+        if switch.report_port == RECIRCULATION_PORT:
+            yield FabricProblem(
+                ("switches", index, "report_port"),
+                f"{RECIRCULATION_PORT} is the recirculation port; expected another one",
             )
-        for position, tenant in enumerate(watchlist.tenants):
-            yield from _known(
-                (*path, "tenants", position), tenant, [t.name for t in fabric.tenants], "tenant"
-            )
+        yield from repeats(
+            [
+                (("switches", index, "interfaces", position, "port"), port)
+                for position, (port, _) in enumerate(switch.interfaces)
+            ],
+            "the port",
+        )
 
 
 def _models(fabric: Fabric) -> Iterator[FabricProblem]:
     for index, model in enumerate(fabric.models):
-        yield from _known(("models", index, "dialect"), model.dialect, DIALECTS, "dialect")
-        yield from _repeats(
+        yield from known(("models", index, "dialect"), model.dialect, DIALECTS, "dialect")
+        yield from repeats(
             [
                 (("models", index, "stamp_points", i, "speed_gbps"), point.speed_gbps)
                 for i, point in enumerate(model.stamp_points)
@@ -220,7 +209,7 @@ def _links(fabric: Fabric) -> Iterator[FabricProblem]:
                 )
             cabled.add(end.node)
             if end.node in switches:
-                yield from _switch_port(path, end, switches[end.node])
+                yield from switch_port(path, end, switches[end.node])
             model = models.get(model_names[end.node])
             if model is not None and model.stamp_points_at(link.speed_gbps) is None:
                 speeds = ", ".join(str(point.speed_gbps) for point in model.stamp_points)
@@ -241,20 +230,6 @@ def _links(fabric: Fabric) -> Iterator[FabricProblem]:
                 f"{link.length_tolerance_m} m is more than the length; "
                 f"expected at most {link.length_m}",
             )
-
-
-def _switch_port(path: KeyPath, end: LinkEnd, switch: Switch) -> Iterator[FabricProblem]:
-    taken = {
-        switch.report_port: "report_port",
-        switch.cpu_port: "cpu_port",
-        DROP_PORT: "port of dropped packets",
-    }
-    if end.port in taken:
-        yield FabricProblem(
-            path, f"port {end} is the {taken[end.port]} of {end.node}; expected a free port"
-        )
-    elif end.port > DROP_PORT:
-        yield FabricProblem(path, f"port {end} does not exist; expected a port from 1 to 510")
 
 
 def _uncabled(fabric: Fabric) -> Iterator[FabricProblem]:
@@ -286,32 +261,46 @@ def _reachability(fabric: Fabric) -> Iterator[FabricProblem]:
 
 def _prefixes(fabric: Fabric) -> Iterator[FabricProblem]:
     """Prefixes must not overlap, and hosts lie in a prefix of the switch they are cabled to."""
-    declared = sorted(
-        (prefix, ("switches", index, "prefixes", position), switch.name)
-        for index, switch in enumerate(fabric.switches)
-        for position, prefix in enumerate(switch.prefixes)
-    )
-    for (before, before_path, _), (prefix, path, _) in pairwise(declared):
-        if prefix.overlaps(before):  # sorted, so a prefix overlaps its neighbour if any
-            first, second = sorted([(before_path, before), (path, prefix)])
-            yield FabricProblem(
-                second[0],
-                f"{second[1]} overlaps {format_key(first[0])}; expected prefixes that do not",
-            )
     switches = {switch.name: switch for switch in fabric.switches}
     attached: dict[str, Switch] = {}
     for link in fabric.links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if far.node in switches and near.node not in switches:
                 attached[near.node] = switches[far.node]
+    yield from _overlaps("prefixes", [switch.prefixes for switch in fabric.switches])
+    yield from _overlaps("ipv6_prefixes", [switch.ipv6_prefixes for switch in fabric.switches])
     for index, host in enumerate(fabric.hosts):
         switch = attached[host.name]
-        if switch.prefixes and not any(
-            IPv4Address(host.ip) in prefix for prefix in switch.prefixes
-        ):
-            listed = ", ".join(str(prefix) for prefix in switch.prefixes)
+        yield from _outside(("hosts", index, "ip"), IPv4Address(host.ip), switch, switch.prefixes)
+        if host.ipv6 is not None:
+            address = IPv6Address(host.ipv6)
+            yield from _outside(("hosts", index, "ipv6"), address, switch, switch.ipv6_prefixes)
+
+
+def _overlaps(key: str, prefixes: Sequence[Sequence[IpNetwork]]) -> Iterator[FabricProblem]:
+    declared = sorted(
+        (int(prefix.network_address), prefix.prefixlen, ("switches", index, key, position), prefix)
+        for index, of_switch in enumerate(prefixes)
+        for position, prefix in enumerate(of_switch)
+    )
+    for (_, _, before_path, before), (_, _, path, prefix) in pairwise(declared):
+        if prefix.network_address in before:  # sorted: a prefix overlaps its neighbour if any
+            first, second = sorted(((before_path, str(before)), (path, str(prefix))))
             yield FabricProblem(
-                ("hosts", index, "ip"),
-                f"{format_ip(host.ip)} is outside the prefixes of {switch.name}; "
-                f"expected an address in {listed}",
+                second[0],
+                f"{second[1]} overlaps {format_key(first[0])}; expected prefixes that do not",
             )
+
+
+def _outside(
+    path: KeyPath,
+    address: IPv4Address | IPv6Address,
+    switch: Switch,
+    prefixes: Sequence[IpNetwork],
+) -> Iterator[FabricProblem]:
+    if prefixes and not any(address in prefix for prefix in prefixes):
+        listed = ", ".join(str(prefix) for prefix in prefixes)
+        yield FabricProblem(
+            path,
+            f"{address} is outside the prefixes of {switch.name}; expected an address in {listed}",
+        )

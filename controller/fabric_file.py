@@ -90,13 +90,21 @@ def parse_fabric(text: str, *, path: str = "fabric.yaml") -> Fabric:
             problems = [FileProblem(document.line_of(bad.path), bad.path, bad.message)]
         else:
             problems = sorted(
-                FileProblem(document.line_of(found.path), found.path, found.message)
+                FileProblem(document.line_of(path), path, found.message)
                 for found in check_fabric(fabric)
+                for path in (_in_file(found.path, document.value),)
             )
             if not problems:
                 return fabric
     first = problems[0]
     raise FabricError(path=path, line=first.line, key=format_key(first.path), message=first.message)
+
+
+def _in_file(path: KeyPath, document: Node) -> KeyPath:
+    """A list of one collector is the same to the checks as one collector."""
+    if path[:1] == ("collector",) and "collectors" in document:
+        return ("collectors", 0, *path[1:])
+    return path
 
 
 def _fabric(node: Node) -> Fabric:

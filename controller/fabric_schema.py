@@ -45,6 +45,7 @@ def _validator() -> Draft202012Validator:
 def schema_problems(document: YamlDocument) -> list[FileProblem]:
     """What is wrong with the document by itself, in no order."""
     problems = list(_value_problems(document.value, document))
+    problems += _collector_problems(document)
     unusable = {problem.path for problem in problems}
     return problems + [found for found in _rule_problems(document) if found.path not in unusable]
 
@@ -68,6 +69,26 @@ def _value_problems(
             yield FileProblem(document.line_of(path), path, message)
         case _:
             pass
+
+
+def _collector_problems(document: YamlDocument) -> Iterator[FileProblem]:
+    """One collector or a list of them: a schema could say so, but not in one line."""
+    if not isinstance(document.value, dict):
+        return
+    given = {"collector", "collectors"} & document.value.keys()
+    path: KeyPath = ("collectors",) if len(given) == 2 else ("collector",)
+    if len(given) == 2:
+        message = "given together with collector; expected one of the two"
+        yield FileProblem(document.line_of(path), path, message)
+    elif not given and not _misspelt(document.value, "collector"):
+        what = fabric_schema()["$defs"]["collector"]["description"]
+        yield FileProblem(document.line_of(path), path, f"missing key; expected {what}")
+
+
+def _misspelt(value: Mapping[str, PlainValue], key: str) -> bool:
+    """Some unknown key looks as if this one was meant."""
+    unknown = value.keys() - fabric_schema()["properties"].keys()
+    return bool(difflib.get_close_matches(key, unknown, n=1))
 
 
 def _rule_problems(document: YamlDocument) -> Iterator[FileProblem]:

@@ -144,9 +144,9 @@ class QueueReport:
 
     queue: int
     depth_packets: int | None = None
-    """Report at this depth or more; None: whatever the depth."""
+    """Congested at this depth or more; None: the depth alone says nothing."""
     latency_ns: int | None = None
-    """Report at this hop latency or more; None: whatever the latency."""
+    """Congested at this hop latency or more; None: the latency alone says nothing."""
     quota: int = 64
     """Reports per episode of congestion."""
     ports: tuple[LinkEnd, ...] = ()
@@ -250,7 +250,7 @@ class Ecmp:
     seed: int = 0
     """Goes into every switch's hash together with its node id; another one moves all flows."""
     hash_flow_label: bool = False
-    """IPv6: the flow label in place of the ports, which fragments and tunnels lack."""
+    """IPv6: source, destination and flow label (RFC 6438) in place of protocol and ports."""
 
 
 DEFAULT_ECMP = Ecmp()

@@ -25,6 +25,9 @@ _PTP_MESSAGE_TYPE = 0xF
 _SYNDROME_KIND = 0x60
 """Bits 6 and 5 of the AETH syndrome say which kind of acknowledgement it is."""
 
+_AT_THE_EDGE = (WatchMode.MD, WatchMode.MX)
+"""Modes whose entries only the switch of the sending host needs."""
+
 _TABLES = {4: "int_watchlist", 6: "int_watchlist_ipv6"}
 
 
@@ -39,7 +42,7 @@ def watchlist_entries(fabric: Fabric, local_hosts: Sequence[Host]) -> list[Table
         priority = PRIORITY_TRACED - index
         match watchlist.traffic:
             case WatchTraffic.ROCE:
-                hosts = fabric.hosts if watchlist.mode is WatchMode.XD else local_hosts
+                hosts = local_hosts if watchlist.mode in _AT_THE_EDGE else fabric.hosts
                 for version in (4, 6):
                     entries += _roce(fabric, watchlist, hosts, version=version, priority=priority)
             case WatchTraffic.PTP:

@@ -571,7 +571,7 @@ CASES = [
         "instruction_bitmap: 0xFC40",
         "traffic: roce",
         "watchlists[0].instruction_bitmap",
-        "of bits 0 to 5 only",
+        "of bits 0 to 8 only",
     ),
     (
         "host outside its switch's prefix",

@@ -2,11 +2,13 @@
 """Routes follow shortest paths, and all paths of equal length share the traffic."""
 
 from dataclasses import replace
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
+
+import pytest
 
 from controller.fabric import Fabric, Link, LinkEnd
-from controller.fabric_generate import leaf_spine
-from controller.routing import NextHop, Route, compute_routes
+from controller.fabric_generate import device_models, leaf_spine
+from controller.routing import NextHop, Route, compute_routes, tiers
 
 
 def route_to(fabric: Fabric, switch: str, prefix: str) -> Route:
@@ -26,7 +28,8 @@ def test_leaf_reaches_other_leaves_over_all_spines() -> None:
     fabric = leaf_spine()
     route = route_to(fabric, "leaf3", "10.0.5.0/24")
     assert route.next_hops == tuple(
-        NextHop(port=spine, mac=fabric.switch(f"spine{spine}").mac) for spine in range(1, 5)
+        NextHop(port=spine, mac=fabric.switch(f"spine{spine}").mac, weight=100)
+        for spine in range(1, 5)
     )
 
 
@@ -34,19 +37,20 @@ def test_leaf_has_a_host_route_per_local_host() -> None:
     """Local hosts are /32 routes to their port and MAC; the leaf's own prefix is no route."""
     fabric = leaf_spine()
     assert route_to(fabric, "leaf3", "10.0.3.2/32").next_hops == (
-        NextHop(port=12, mac=fabric.host("h6").mac),
+        NextHop(port=12, mac=fabric.host("h6").mac, weight=100),
     )
     prefixes = [route.prefix for route in compute_routes(fabric).routes["leaf3"]]
     assert IPv4Network("10.0.3.0/24") not in prefixes
-    assert len(prefixes) == 2 + 7
+    assert len(prefixes) == 2 + 7 + 1  # and the collector
 
 
 def test_spine_has_one_port_per_leaf() -> None:
     """A spine reaches each leaf over the cable to it."""
     fabric = leaf_spine()
     routes = compute_routes(fabric).routes["spine2"]
-    assert [route.next_hops for route in routes] == [
-        (NextHop(port=leaf, mac=fabric.switch(f"leaf{leaf}").mac),) for leaf in range(1, 9)
+    assert [route.next_hops for route in routes if route.collector is None] == [
+        (NextHop(port=leaf, mac=fabric.switch(f"leaf{leaf}").mac, weight=100),)
+        for leaf in range(1, 9)
     ]
 
 
@@ -93,8 +97,8 @@ def test_switch_without_prefixes_is_reached_by_host_routes() -> None:
 def test_group_number_survives_the_loss_of_another_path() -> None:
     """Destinations of one ECMP set share a number, and keep it when another one leaves the set."""
     fabric = leaf_spine()
-    numbers = {route.group_node_id for route in compute_routes(fabric).routes["leaf1"][2:]}
-    assert numbers == {2}
+    routes = compute_routes(fabric).routes["leaf1"]
+    assert {route.group_node_id for route in routes if len(route.next_hops) > 1} == {2}
     broken = without(fabric, "leaf5:2")
     assert route_to(broken, "leaf1", "10.0.6.0/24").group_node_id == 2
     assert route_to(broken, "leaf1", "10.0.5.0/24").group_node_id == 5
@@ -108,3 +112,117 @@ def test_attached_hosts_are_those_behind_a_port() -> None:
         (12, "h4"),
     ]
     assert attached["spine1"] == ()
+
+
+def test_collector_is_reached_out_of_band_from_every_switch() -> None:
+    """Where no cable to the collector is declared, each switch's report port leads to it."""
+    fabric = leaf_spine()
+    for name in ("leaf1", "spine4"):
+        route = route_to(fabric, name, "10.255.0.1/32")
+        assert route.next_hops == (NextHop(port=60, mac=fabric.collector.mac),)
+        assert route.collector == fabric.collector
+
+
+def test_cabled_collector_is_routed_like_a_host() -> None:
+    """Its switch has the port; other leaves share the traffic over the spines, with its prefix."""
+    fabric = in_band(leaf_spine(), "leaf2:20")
+    assert route_to(fabric, "leaf2", "10.255.0.1/32").next_hops == (
+        NextHop(port=20, mac=fabric.collector.mac),
+    )
+    far = route_to(fabric, "leaf1", "10.255.0.1/32")
+    assert [hop.port for hop in far.next_hops] == [1, 2, 3, 4]
+    assert far.group_node_id == route_to(fabric, "leaf1", "10.0.2.0/24").group_node_id
+    assert [hop.port for hop in route_to(fabric, "spine1", "10.255.0.1/32").next_hops] == [2]
+
+
+def in_band(fabric: Fabric, end: str) -> Fabric:
+    """The fabric with its collector cabled to a switch port."""
+    collector = replace(fabric.collector, attached=LinkEnd.parse(end))
+    return replace(fabric, collectors=(collector,))
+
+
+def test_tiers_are_distances_from_the_hosts() -> None:
+    """Leaves 0, spines 1, a switch above them 2; a declared tier stands."""
+    fabric = leaf_spine(leaves=2, spines=2)
+    spine = fabric.switch("spine1")
+    core = replace(spine, name="core", node_id=900, ip=spine.ip + 99, mac=spine.mac + 99)
+    up = Link(
+        a=LinkEnd(node="core", port=1),
+        b=LinkEnd(node="spine1", port=9),
+        speed_gbps=100,
+        asymmetry_sd_ns=5.0,
+    )
+    three = replace(fabric, switches=(*fabric.switches, core), links=(*fabric.links, up))
+    assert tiers(three) == {"leaf1": 0, "leaf2": 0, "spine1": 1, "spine2": 1, "core": 2}
+    declared = tuple(replace(s, tier=7) if s.name == "spine2" else s for s in three.switches)
+    assert tiers(replace(three, switches=declared))["spine2"] == 7
+
+
+def test_weight_is_the_speed_where_none_is_declared() -> None:
+    """A 400 Gb/s uplink takes four times the share of a 100 Gb/s one; a declared weight wins."""
+    fabric = leaf_spine(leaves=2, spines=2, models=device_models(speeds_gbps=(100, 400)))
+    fast = replace(fabric.links[0], speed_gbps=400)
+    chosen = replace(fabric.links[1], weight=7, vlan=12)
+    fabric = replace(fabric, links=(fast, chosen, *fabric.links[2:]))
+    hops = route_to(fabric, "leaf1", "10.0.2.0/24").next_hops
+    assert [(hop.weight, hop.vlan) for hop in hops] == [(400, 0), (7, 12)]
+
+
+def test_failed_link_stays_in_its_sets_and_is_marked() -> None:
+    """Routes over other ports of the set keep their order; only the failed port is out of use."""
+    fabric = leaf_spine()
+    routes = compute_routes(fabric, ["leaf5:2-spine2:5"]).routes["leaf1"]
+    by_prefix = {str(route.prefix): route for route in routes}
+    assert [hop.port for hop in by_prefix["10.0.5.0/24"].next_hops] == [1, 2, 3, 4]
+    assert by_prefix["10.0.5.0/24"].failed_ports == (2,)
+    assert by_prefix["10.0.5.0/24"].group_node_id == 5
+    assert by_prefix["10.0.6.0/24"].failed_ports == ()
+    assert by_prefix["10.0.6.0/24"].group_node_id == 2
+
+
+def test_way_round_is_a_set_of_its_own() -> None:
+    """A spine that lost its cable to a leaf goes through the others, which were no set before."""
+    routes = compute_routes(leaf_spine(), ["leaf5:2-spine2:5"]).routes["spine2"]
+    (route,) = [route for route in routes if str(route.prefix) == "10.0.5.0/24"]
+    assert [hop.port for hop in route.next_hops] == [1, 2, 3, 4, 6, 7, 8]
+    assert route.failed_ports == ()
+
+
+def test_destination_without_any_way_keeps_its_route() -> None:
+    """With all uplinks of a leaf down nothing better than the usual set exists."""
+    fabric = leaf_spine(leaves=2, spines=2)
+    down = [link.name for link in fabric.links if link.a.node == "leaf2" and "spine" in link.name]
+    routes = compute_routes(fabric, down).routes["leaf1"]
+    (route,) = [route for route in routes if str(route.prefix) == "10.0.2.0/24"]
+    assert [hop.port for hop in route.next_hops] == [1, 2]
+    assert route.failed_ports == ()
+
+
+def test_unknown_failed_link_is_refused() -> None:
+    """A misspelt link would otherwise pass for a sound fabric."""
+    with pytest.raises(ValueError, match="there is no link leaf1:1"):
+        compute_routes(leaf_spine(), ["leaf1:1"])
+
+
+def test_ipv6_prefixes_and_hosts_are_routed() -> None:
+    """Declared prefixes as a whole, hosts of a switch without prefix one by one."""
+    fabric = dual_stack(leaf_spine(leaves=3, spines=2, hosts_per_leaf=1, tenants=["t"]))
+    routes = compute_routes(fabric).routes["leaf1"]
+    prefixes = [str(route.prefix) for route in routes if route.prefix.version == 6]
+    assert prefixes == ["fd00:0:1::1/128", "fd00:0:2::/64", "fd00:0:3::1/128"]
+    assert [route.prefix.version for route in routes] == sorted(r.prefix.version for r in routes)
+
+
+def dual_stack(fabric: Fabric) -> Fabric:
+    """IPv6 addresses fd00:0:LEAF::1, and a prefix on leaf2 alone."""
+    hosts = tuple(
+        replace(host, ipv6=int(IPv6Address(f"fd00:0:{index}::1")))
+        for index, host in enumerate(fabric.hosts, 1)
+    )
+    switches = tuple(
+        replace(switch, ipv6_prefixes=(IPv6Network("fd00:0:2::/64"),))
+        if switch.name == "leaf2"
+        else switch
+        for switch in fabric.switches
+    )
+    return replace(fabric, hosts=hosts, switches=switches)

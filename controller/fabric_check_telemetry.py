@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the measuring sections must satisfy beyond their types; used by `fabric_check.py` only."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
+
+from controller.addresses import format_ip, format_mac
+from controller.fabric import DROP_PORT, RECIRCULATION_PORT, Fabric, PtpRole, Switch
+from controller.fabric_telemetry import HostOrPrefix, LinkEnd, Watchlist, WatchMode, WatchTraffic
+from controller.ptp_entries import STAMP_UNIT_NS_MAX
+from controller.report_entries import LATENCY_MAX
+from controller.watchlist import roce_entry_count_max
+from controller.yaml_positions import KeyPath, format_key
+from correction.model import ClockKind
+
+WATCHLIST_ENTRY_COUNT_MAX = 1_024
+"""Entries that one watchlist may take in a switch: a quarter of the table."""
+INT_STACK_WORDS_MAX = 252
+"""What an INT-MD stack can hold (INT v2.1 section 5.2)."""
+
+
+class FabricProblem(NamedTuple):
+    """A rule that the fabric breaks; the message says what was expected."""
+
+    path: KeyPath
+    message: str
+
+
+def known(path: KeyPath, name: str, names: Iterable[str], what: str) -> Iterator[FabricProblem]:
+    """A problem if the name is none of the names."""
+    choices = list(names)
+    if name not in choices:
+        listed = ", ".join(choices[:8]) + (", ..." if len(choices) > 8 else "")
+        yield FabricProblem(path, f"there is no {what} {name!r}; expected one of {listed or '-'}")
+
+
+def repeats(values: Iterable[tuple[KeyPath, Hashable]], what: str) -> Iterator[FabricProblem]:
+    """A problem for every value that stands before already."""
+    first_path: dict[Hashable, KeyPath] = {}
+    for path, value in values:
+        if value in first_path:
+            yield FabricProblem(
+                path,
+                f"{what} {value} is used by {format_key(first_path[value])} already; "
+                "expected one that is unique",
+            )
+        else:
+            first_path[value] = path
+
+
+def check_measuring(fabric: Fabric) -> Iterator[FabricProblem]:
+    """Problems of collectors, watchlists, reports, probes and transparent clocks."""
+    yield from _collectors(fabric)
+    yield from _watchlists(fabric)
+    yield from _reports(fabric)
+    yield from _probes(fabric)
+    yield from _transparent_clocks(fabric)
+
+
+def collector_paths(fabric: Fabric) -> list[KeyPath]:
+    """Where each collector stands in the file."""
+    if len(fabric.collectors) == 1:
+        return [("collector",)]
+    return [("collectors", index) for index in range(len(fabric.collectors))]
+
+
+def collector_addresses(
+    fabric: Fabric,
+) -> tuple[list[tuple[KeyPath, Hashable]], list[tuple[KeyPath, Hashable]]]:
+    """IP and MAC addresses of the collectors, with their paths."""
+    pairs = list(zip(collector_paths(fabric), fabric.collectors, strict=True))
+    return (
+        [((*path, "ip"), format_ip(collector.ip)) for path, collector in pairs],
+        [((*path, "mac"), format_mac(collector.mac)) for path, collector in pairs],
+    )
+
+
+def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
+    switches = {switch.name: switch for switch in fabric.switches}
+    cabled: dict[LinkEnd, KeyPath] = {}
+    for index, link in enumerate(fabric.links):
+        cabled |= {link.a: ("links", index, "a"), link.b: ("links", index, "b")}
+    paths = collector_paths(fabric)
+    for path, collector in zip(paths, fabric.collectors, strict=True):
+        end = collector.attached
+        if end is None:
+            continue
+        where: KeyPath = (*path, "attached")
+        if end.node not in switches:
+            yield FabricProblem(
+                where, f"there is no switch {end.node!r}; expected a switch of this file"
+            )
+            continue
+        if end in cabled:
+            yield FabricProblem(
+                where,
+                f"port {end} is used by {format_key(cabled[end])} already; expected a free port",
+            )
+        cabled[end] = where
+        yield from switch_port(where, end, switches[end.node])
+    yield from repeats(
+        [
+            ((*path, "destination_id"), collector.destination_id)
+            for path, collector in zip(paths, fabric.collectors, strict=True)
+        ],
+        "the destination id",
+    )
+
+
+def switch_port(path: KeyPath, end: LinkEnd, switch: Switch) -> Iterator[FabricProblem]:
+    """A problem if the port is none that a cable can be in."""
+    taken = {
+        switch.report_port: "report_port",
+        switch.cpu_port: "cpu_port",
+        RECIRCULATION_PORT: "recirculation port",
+        DROP_PORT: "port of dropped packets",
+    }
+    if end.port in taken:
+        yield FabricProblem(
+            path, f"port {end} is the {taken[end.port]} of {end.node}; expected a free port"
+        )
+    elif end.port > DROP_PORT:
+        yield FabricProblem(path, f"port {end} does not exist; expected a port from 1 to 508")
+
+
+def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
+    for index, watchlist in enumerate(fabric.watchlists):
+        path: KeyPath = ("watchlists", index)
+        if watchlist.traffic is WatchTraffic.ROCE:
+            yield from _roce(fabric, watchlist, path)
+        for position, tenant in enumerate(watchlist.tenants):
+            yield from known(
+                (*path, "tenants", position), tenant, [t.name for t in fabric.tenants], "tenant"
+            )
+
+
+def _roce(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
+    mode = watchlist.mode
+    writes = mode in (WatchMode.MD, WatchMode.MX)
+    yield from known(
+        (*path, "class"),
+        watchlist.traffic_class or "",
+        [c.name for c in fabric.qos.classes if c.marked_dscp is not None or not writes],
+        "traffic class with a marked_dscp named" if writes else "traffic class",
+    )
+    for key, given, wanted, what in (
+        ("instruction_bitmap", watchlist.instruction_bitmap > 0, mode is not WatchMode.EXEMPT, ""),
+        (
+            "remaining_hop_count",
+            watchlist.remaining_hop_count is not None,
+            mode is WatchMode.MD,
+            "a number of hops",
+        ),
+    ):
+        if wanted and not given:
+            yield FabricProblem(
+                (*path, key),
+                f"missing key; expected {what or 'an INT instruction bitmap'} in mode {mode.value}",
+            )
+        elif given and not wanted:
+            yield FabricProblem(
+                (*path, key), f"it has no meaning in mode {mode.value}; expected no such key"
+            )
+    if watchlist.change_only and mode is not WatchMode.XD:
+        yield FabricProblem(
+            (*path, "change_only"),
+            f"it has no meaning in mode {mode.value}; expected mode xd "
+            "(of mode mx: reports.filter.mx)",
+        )
+    if watchlist.change_only and watchlist.sample_psn_bits:
+        yield FabricProblem(
+            (*path, "change_only"),
+            "hops that report different packets cannot be paired; "
+            "expected either change_only or sample_psn_bits",
+        )
+    if mode is WatchMode.XD and watchlist.instruction_bitmap & 0x8000:
+        yield FabricProblem(
+            (*path, "instruction_bitmap"),
+            f"0x{watchlist.instruction_bitmap:04X} has bit 0, which every report holds anyway; "
+            "expected RepMdBits of bits 1 to 8 in mode xd",
+        )
+    yield from _stack(watchlist, path)
+    if watchlist.tenants and watchlist.sources:
+        yield FabricProblem(
+            (*path, "sources"), "given together with tenants; expected one of the two"
+        )
+    host_names = [host.name for host in fabric.hosts]
+    yield from _peers(watchlist.sources, (*path, "sources"), host_names)
+    yield from _peers(watchlist.destinations, (*path, "destinations"), host_names)
+    count = roce_entry_count_max(fabric, watchlist)
+    if count > WATCHLIST_ENTRY_COUNT_MAX:
+        yield FabricProblem(
+            path,
+            f"its values make {count} combinations; "
+            f"expected at most {WATCHLIST_ENTRY_COUNT_MAX}, or several prefixes as one",
+        )
+
+
+def _stack(watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
+    if watchlist.mode is not WatchMode.MD or watchlist.remaining_hop_count is None:
+        return
+    bitmap = watchlist.instruction_bitmap
+    hop_words = bitmap.bit_count() + (bitmap & 0x0E00).bit_count()
+    if hop_words and watchlist.remaining_hop_count * hop_words > INT_STACK_WORDS_MAX:
+        yield FabricProblem(
+            (*path, "remaining_hop_count"),
+            f"{watchlist.remaining_hop_count} hops of {hop_words} words exceed an INT stack; "
+            f"expected at most {INT_STACK_WORDS_MAX // hop_words}",
+        )
+
+
+def _peers(
+    peers: tuple[HostOrPrefix, ...], path: KeyPath, host_names: list[str]
+) -> Iterator[FabricProblem]:
+    for position, peer in enumerate(peers):
+        if isinstance(peer, str):
+            yield from known((*path, position), peer, host_names, "host")
+
+
+def _reports(fabric: Fabric) -> Iterator[FabricProblem]:
+    marked = {c.marked_dscp for c in fabric.qos.classes if c.marked_dscp is not None}
+    if fabric.reports.dscp in marked:
+        yield _marked(("reports", "dscp"), fabric.reports.dscp)
+    switches = [switch.name for switch in fabric.switches]
+    units_ns = [m.stamp_unit_ns for m in fabric.models if m.kind is ClockKind.SWITCH]
+    keys: list[tuple[KeyPath, Hashable]] = []
+    for index, queue in enumerate(fabric.reports.queues):
+        path: KeyPath = ("reports", "queues", index)
+        if queue.latency_ns is not None and any(
+            -(-queue.latency_ns // unit_ns) >= LATENCY_MAX for unit_ns in units_ns
+        ):
+            yield FabricProblem(
+                (*path, "latency_ns"), f"{queue.latency_ns} is too much; expected below 2^32 units"
+            )
+        for position, end in enumerate(queue.ports):
+            yield from known((*path, "ports", position), end.node, switches, "switch")
+            keys.append(((*path, "ports", position), f"{queue.queue} of {end}"))
+        if not queue.ports:
+            keys.append(((*path, "queue"), f"{queue.queue}"))
+    yield from repeats(keys, "queue")
+    drops: list[tuple[KeyPath, Hashable]] = []
+    for index, drop in enumerate(fabric.reports.drops):
+        for reason in drop.reasons or ("any reason",):
+            flow = f"{reason} from {drop.source or 'anywhere'} to {drop.destination or 'anywhere'}"
+            drops.append((("reports", "drops", index), flow))
+    yield from repeats(drops, "the drop")
+
+
+def _probes(fabric: Fabric) -> Iterator[FabricProblem]:
+    marked = {c.marked_dscp for c in fabric.qos.classes if c.marked_dscp is not None}
+    if fabric.probes is not None and fabric.probes.dscp in marked:
+        yield _marked(("probes", "dscp"), fabric.probes.dscp)
+
+
+def _marked(path: KeyPath, dscp: int) -> FabricProblem:
+    return FabricProblem(path, f"{dscp} marks packets with INT; expected another DSCP")
+
+
+def _transparent_clocks(fabric: Fabric) -> Iterator[FabricProblem]:
+    for index, model in enumerate(fabric.models):
+        if model.ptp_role is PtpRole.TRANSPARENT_CLOCK and model.stamp_unit_ns > STAMP_UNIT_NS_MAX:
+            yield FabricProblem(
+                ("models", index, "stamp_unit_ns"),
+                f"{model.stamp_unit_ns} is too coarse for a transparent clock; "
+                f"expected at most {STAMP_UNIT_NS_MAX}",
+            )
