@@ -14,7 +14,9 @@ from finsy import pbutil
 from finsy.proto import p4i
 
 from bmv2_lab.switch import EgressCopy, EmbeddedSwitch, Emitted
+from bmv2_lab.switch.p4values import decode_match
 from bmv2_lab.switch.pipeline_info import PipelineInfo
+from bmv2_lab.switch.tables import Cell, Match
 from bmv2_lab.switch.translate import SwitchProgram
 from controller.pipeline import Pipeline
 from tests.support.bmv2_state import Row, read_rows, updates
@@ -27,6 +29,7 @@ RESIDENCE = 100
 """Stamp units that a copy stays in the embedded switch; BMv2's own are masked."""
 
 Frames = list[tuple[int, bytes]]
+EntryKey = tuple[str, tuple[Match, ...], int]
 
 
 @dataclass(slots=True)
@@ -45,6 +48,9 @@ class _Twin:
     info: PipelineInfo
     program: SwitchProgram
     registers: dict[str, list[int]]
+    counters: dict[str, list[int]]
+    entry_counters: dict[EntryKey, list[int]] = field(default_factory=dict)
+    loads: int = 0
     rows: dict[tuple[str, object], Row] = field(default_factory=dict)
     now: int = 1_000_000
 
@@ -94,7 +100,10 @@ class Mirror:
         if twin is None or twin.program is not switch.program:
             info = PipelineInfo.build(self._p4info, switch.program)
             registers = {name: [0] * len(cells) for name, cells in switch.state.registers.items()}
-            twin = self._twins[switch] = _Twin(info, switch.program, registers)
+            counters = {
+                name: [0] * len(cells) for name, cells in switch.state.counter_packets.items()
+            }
+            twin = self._twins[switch] = _Twin(info, switch.program, registers, counters)
             self.counts.nodes += 1
         return twin
 
@@ -135,29 +144,85 @@ class Mirror:
                 if value:
                     slot.bmv2.thrift.write_register(name, index, value)
         slot.twin = twin
+        twin.loads += 1
+
+    def compare_counters(self, switch: EmbeddedSwitch) -> None:
+        """Packets of all counters, and packets and bytes of all entries."""
+        twin = self._twins[switch]
+        slot = self._slot(twin)
+        assert twin.loads == 1, "BMv2 was reset meanwhile and has lost its counts"
+        for number, counter in twin.info.counters.items():
+            name = counter.preamble.name
+            counted = slot.bmv2.read_counter(number)
+            ours = twin.counters[name]
+            differ = {
+                index: (ours[index], counted.get(index, 0))
+                for index in range(len(ours))
+                if ours[index] != counted.get(index, 0)
+            }
+            assert not differ, f"{name}: embedded and BMv2 counted by index {differ}"
+        for table in twin.info.tables.values():
+            if not table.direct_counter:
+                continue
+            entries = {
+                (tuple(match.value for match in key[1]), key[2]): tuple(counts)
+                for key, counts in twin.entry_counters.items()
+                if key[0] == table.name
+            }
+            theirs = {
+                (
+                    tuple(match.value for match in decode_match(table, list(entry.match))),
+                    entry.priority,
+                ): (
+                    entry.counter_data.packet_count,
+                    entry.counter_data.byte_count,
+                )
+                for entry in slot.bmv2.read_entries(table.number)
+            }
+            for key, counts in theirs.items():
+                assert entries.get(key, (0, 0)) == counts, f"{table.name}: counters of {key}"
+
+
+def _cells(switch: EmbeddedSwitch) -> dict[EntryKey, Cell]:
+    """Where each entry counts."""
+    return {
+        (name, *key): entry.cell
+        for name, table in switch.state.tables.items()
+        for key, entry in table.entries.items()
+    }
 
 
 def _run(switch: EmbeddedSwitch, twin: _Twin, frame: bytes, port: int) -> Frames:
     """What the embedded switch sends, without a trace in its own counters and registers."""
     state = switch.state
-    cells = [entry.cell for table in state.tables.values() for entry in table.entries.values()]
-    cells += [table.default for table in state.tables.values()]
-    arrays = [*state.counter_packets.values(), *state.counter_bytes.values()]
-    counted = [cell[3:5] for cell in cells]
-    saved = [array[:] for array in arrays]
-    own = {name: array[:] for name, array in state.registers.items()}
-    for name, array in state.registers.items():
-        array[:] = twin.registers[name]
+    cells = _cells(switch)
+    defaults = [table.default for table in state.tables.values()]
+    own_entries = {key: cell[3:5] for key, cell in cells.items()}
+    own_defaults = [cell[3:5] for cell in defaults]
+    own_bytes = [array[:] for array in state.counter_bytes.values()]
+    lent = [(state.registers, twin.registers), (state.counter_packets, twin.counters)]
+    for key, cell in cells.items():
+        cell[3:5] = twin.entry_counters.get(key, [0, 0])
+    for arrays, values in lent:
+        _swap(arrays, values)
     try:
         return _pass(switch, twin, frame, port)
     finally:
-        for name, array in state.registers.items():
-            twin.registers[name] = array[:]
-            array[:] = own[name]
-        for array, values in zip(arrays, saved, strict=True):
-            array[:] = values
-        for cell, values in zip(cells, counted, strict=True):
-            cell[3:5] = values
+        for arrays, values in lent:
+            _swap(arrays, values)
+        for key, cell in cells.items():
+            twin.entry_counters[key] = cell[3:5]
+            cell[3:5] = own_entries[key]
+        for cell, counts in zip(defaults, own_defaults, strict=True):
+            cell[3:5] = counts
+        for array, saved in zip(state.counter_bytes.values(), own_bytes, strict=True):
+            array[:] = saved
+
+
+def _swap(arrays: dict[str, list[int]], values: dict[str, list[int]]) -> None:
+    """Exchange contents; the arrays themselves are known to the running program."""
+    for name, array in arrays.items():
+        array[:], values[name] = values[name], array[:]
 
 
 def _pass(switch: EmbeddedSwitch, twin: _Twin, frame: bytes, port: int) -> Frames:

@@ -11,6 +11,7 @@ import queue
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -70,9 +71,8 @@ class Bmv2Switch:
         command += ["--", "--grpc-server-addr", f"127.0.0.1:{runtime}"]
         command += ["--dp-grpc-server-addr", f"127.0.0.1:{dataplane}"]
         command += ["--priority-queues", str(PRIORITY_QUEUE_COUNT)]
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._stderr)
         atexit.register(self.close)
         self._thrift_port = thrift
         self._thrift: Thrift | None = None
@@ -145,6 +145,23 @@ class Bmv2Switch:
         except grpc.RpcError as error:
             raise Bmv2Error(self._refused(request, error)) from error
 
+    def read_counter(self, number: int) -> dict[int, int]:
+        """Packets by index of one indirect counter."""
+        request = p4r.ReadRequest(device_id=DEVICE_ID)
+        request.entities.add().counter_entry.counter_id = number
+        answers = self._do(lambda: list(self._stub.Read(request, timeout=DEADLINE_S)))
+        entries = [entity.counter_entry for answer in answers for entity in answer.entities]
+        return {entry.index.index: entry.data.packet_count for entry in entries}
+
+    def read_entries(self, table: int) -> list[p4r.TableEntry]:
+        """The entries of a table with their counters."""
+        request = p4r.ReadRequest(device_id=DEVICE_ID)
+        wanted = request.entities.add().table_entry
+        wanted.table_id = table
+        wanted.counter_data.SetInParent()
+        answers = self._do(lambda: list(self._stub.Read(request, timeout=DEADLINE_S)))
+        return [entity.table_entry for answer in answers for entity in answer.entities]
+
     @staticmethod
     def _refused(request: p4r.WriteRequest, error: grpc.RpcError) -> str:
         """The first update that failed, in words."""
@@ -175,7 +192,9 @@ class Bmv2Switch:
         except grpc.RpcError as error:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(1.0)
-                raise Bmv2Error(f"{PROGRAM} ended with code {code}") from error
+                self._stderr.seek(0)
+                said = self._stderr.read().decode(errors="replace")[-1000:]
+                raise Bmv2Error(f"{PROGRAM} ended with code {code}: {said}") from error
             raise Bmv2Error(f"{error.code()}: {error.details()}") from error
 
     def close(self) -> None:
@@ -187,3 +206,4 @@ class Bmv2Switch:
         self._channel.close()
         self._process.kill()
         self._process.wait(DEADLINE_S)
+        self._stderr.close()

@@ -258,7 +258,7 @@ class _Cutter:
         self.take(f"{prefix}int_stack", end - self.at)
 
     def ptp(self, prefix: str) -> None:
-        event = self.left() >= 34 and self.frame[self.at] & 0x0F < 4
+        event = self.left() > 0 and self.frame[self.at] & 0x0F < 4
         for item in self.rows(f"{prefix}ptp", PTP_FIELDS):
             if event and item.name.endswith("correction_field"):
                 self.timed(item, 0, 8)
