@@ -1,133 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing, ECMP, queues, ECN, controller packets, and packets that must be dropped."""
-
-from collections import Counter
+"""Routing of IPv4, IPv6 and VLANs, queues, controller packets, and packets that are dropped."""
 
 import pytest
-from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.l2 import ARP, Ether
-from scapy.packet import Raw
 
-from bmv2_lab.switch.state import exact_match, ternary_match
-from tests.p4.harness import CPU_PORT, Node, ones_sum, ptp, roce
+from tests.p4.dissect import expect_frame
+from tests.p4.frames import HOST_V6, ethernet, ip_frame, ptp, roce, udp_frame
+from tests.p4.harness import CPU_PORT, Node
+from tests.p4.rewrite import inserted, routed, with_class
+from tests.p4.wire import ARP, LLDP, Offsets, ip, ip_checksum_is_right, refresh_ip, replaced
+
+VERSION_INVALID, TTL_EXPIRED, NO_ROUTE, HEADER_LENGTH_INVALID, CHECKSUM_INVALID = 25, 26, 29, 30, 31
+LENGTH_INVALID, UNKNOWN_ETHER_TYPE, ROUTE_ACTION = 128, 129, 131
+
+BETWEEN_V6 = {"src": HOST_V6[0], "dst": HOST_V6[1]}
 
 
 def router() -> Node:
-    """A leaf with four uplinks towards 10.0.2.0/24 and a local host."""
+    """A leaf with four uplinks towards 10.0.2.0/24 and fd00:0:2::/48 and a local host."""
     node = Node(1, host_ports=(11, 12))
     node.route("10.0.2.0", 24, 1, 2, 3, 4)
+    node.route("fd00:0:2::", 48, 1, 2, 3, 4)
     node.route("10.0.1.2", 32, 12)
     return node
 
 
-def test_longest_prefix_wins_and_macs_and_ttl_are_rewritten() -> None:
-    """The /32 beats the /24; the frame is sent on from the address that it was sent to."""
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("udp_checksum", [False, True])
+def test_longest_prefix_wins_and_only_macs_and_ttl_change(v6: bool, udp_checksum: bool) -> None:
+    """The host route beats the prefix; the frame goes on from the address it was sent to."""
     node = router()
     node.route("10.0.2.9", 32, 12)
-    frame = roce(dst="10.0.2.9")
-    ((port, out),) = node.send(frame, 1).forwarded
-    assert port == 12
-    assert out[0:6] == bytes.fromhex("02000000000c")
-    assert out[6:12] == frame[0:6]
-    assert out[22] == frame[22] - 1
-    assert ones_sum(out[14:34]) == 0xFFFF
-    assert out[26:] == frame[26:]
+    node.route("fd00:0:2::9", 128, 12)
+    frame = roce(v6=v6, dst="fd00:0:2::9" if v6 else "10.0.2.9", udp_checksum=udp_checksum)
+    sent = node.send(frame, 1)
+    assert sent.port == 12
+    expect_frame(sent.frame, routed(frame, 12))
+    assert node.drops == {}
 
 
-def test_ecmp_spreads_flows_over_all_members() -> None:
-    """512 source ports use each of four uplinks for 15 to 35 percent of the flows."""
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+def test_ethernet_padding_is_forwarded(v6: bool) -> None:
+    """Bytes after the IP packet are not the switch's business."""
     node = router()
-    ports = Counter(node.send(roce(sport=0xC000 + n), 11).forwarded[0][0] for n in range(512))
-    assert set(ports) == {1, 2, 3, 4}
-    assert all(512 * 0.15 < count < 512 * 0.35 for count in ports.values())
+    frame = roce(v6=v6, payload=b"") + bytes(13)
+    sent = node.send(frame, 1)
+    expect_frame(sent.frame, routed(frame, sent.port))
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"psn": 99}, {"opcode": 17}, {"payload": bytes(900)}, {"ecn": 3}, {"ttl": 9}, {"dscp": 0}],
-)
-def test_ecmp_keeps_a_flow_on_its_path(change: dict[str, int | bytes]) -> None:
-    """Nothing outside the 5-tuple moves a packet to another member."""
+    "frame",
+    [
+        ip_frame(bytes.fromhex("0005000600000001") + bytes(12) + b"data", 6),
+        ip_frame(bytes.fromhex("0005000600000001") + bytes(12) + b"d", 6, **BETWEEN_V6),
+        ip_frame(b"\x08\0\0\0ping", 1),
+        ip_frame(b"\x80\0\0\0ping", 58, **BETWEEN_V6),
+        ip_frame(b"", 253),
+        ip_frame(b"", 59, **BETWEEN_V6),
+        ip_frame(bytes.fromhex("1100000000000000") + bytes(16), 0, **BETWEEN_V6),
+        ip_frame(bytes.fromhex("1100000100000001") + bytes(16), 44, **BETWEEN_V6),
+    ],
+    ids=["TCP", "TCP/IPv6", "ICMP", "ICMPv6", "bare IPv4", "bare IPv6", "hop by hop", "fragment"],
+)  # fmt: skip
+def test_other_protocols_are_routed_untouched(frame: bytes) -> None:
+    """Nothing above IP changes, and nothing but UDP is ever marked."""
     node = router()
-    for number in range(20):
-        flow = {"sport": 0xC000 + number}
-        first = node.send(roce(**flow), 11).forwarded[0][0]
-        assert node.send(roce(**flow, **change), 11).forwarded[0][0] == first
+    node.watch()
+    sent = node.send(frame, 11)
+    expect_frame(sent.frame, routed(frame, sent.port))
 
 
-def test_marking_does_not_move_a_flow() -> None:
-    """A packet takes the same member with and without INT, at the source and in transit."""
-    plain, marking, transit = router(), router(), Node(101)
-    marking.watch()
-    transit.route("10.0.2.0", 24, 1, 2, 3, 4)
-    for number in range(40):
-        frame = roce(sport=0xC000 + number)
-        before = plain.send(frame, 11).forwarded[0][0]
-        ((port, marked),) = marking.send(frame, 11).forwarded
-        assert port == before
-        plain_out = transit.send(frame, 7).forwarded[0][0]
-        assert transit.send(marked, 7).forwarded[0][0] == plain_out
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+def test_tagged_packet_leaves_untagged_unless_the_route_has_a_vlan(v6: bool) -> None:
+    """The tag is that of one link: `forward` sends without, `forward_vlan` with its own."""
+    node = Node(1)
+    node.route("10.0.2.0", 24, 2)
+    node.route("fd00:0:2::", 48, 2)
+    node.route("10.0.2.1", 32, 3, vlan=0x123)
+    node.route("fd00:0:2::1", 128, 3, vlan=0x123)
+    far = "fd00:0:2::2" if v6 else "10.0.2.2"
+    tagged = roce(v6=v6, dst=far, vlan=0x0064)
+    expect_frame(node.send(tagged, 1).frame, routed(tagged, 2))
+    for frame in (roce(v6=v6), roce(v6=v6, vlan=0x0064)):
+        expect_frame(node.send(frame, 1).frame, routed(frame, 3, vlan=0x123))
 
 
-def test_each_element_of_the_5_tuple_takes_part_in_the_hash() -> None:
-    """Changing one of addresses, ports or protocol alone reaches several members."""
-    node = router()
-    node.route("10.0.0.0", 16, 1, 2, 3, 4)
-
-    def members(packets: list[bytes]) -> set[int]:
-        return {node.send(packet, 11).forwarded[0][0] for packet in packets}
-
-    eth, body, some = Ether(), Raw(b"x" * 20), range(1, 33)
-    variants = [
-        [eth / IP(src=f"10.0.1.{n}", dst="10.0.2.1") / UDP(sport=1, dport=2) / body for n in some],
-        [eth / IP(src="10.0.1.1", dst=f"10.0.2.{n}") / UDP(sport=1, dport=2) / body for n in some],
-        [eth / IP(src="10.0.1.1", dst="10.0.2.1") / UDP(sport=n, dport=2) / body for n in some],
-        [eth / IP(src="10.0.1.1", dst="10.0.2.1") / UDP(sport=1, dport=n) / body for n in some],
-        [eth / IP(src="10.0.1.1", dst="10.0.2.1") / TCP(sport=n, dport=2) / body for n in some],
-        [eth / IP(src="10.0.1.1", dst="10.0.2.1", proto=n) / body for n in range(100, 132)],
-    ]
-    for packets in variants:
-        assert len(members([bytes(packet) for packet in packets])) == 4
+def test_int_works_behind_a_tag() -> None:
+    """A tagged packet is traced like any other; the tag is not INT's business."""
+    node = Node(1, host_ports=(11,))
+    node.route("10.0.2.1", 32, 3, vlan=0x123)
+    node.watch()
+    frame = roce(vlan=0x0064)
+    out = node.send(frame, 11).frame
+    start = Offsets.of(out).payload
+    data = out[start : start + 48]
+    expect_frame(out, inserted(routed(frame, 3, vlan=0x123), data, dscp=27))
 
 
 @pytest.mark.parametrize(("dscp", "queue"), [(26, 1), (27, 1), (46, 2), (0, 0), (10, 0)])
-def test_dscp_chooses_the_queue(dscp: int, queue: int) -> None:
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+def test_dscp_chooses_the_queue(dscp: int, queue: int, v6: bool) -> None:
     """Marked and unmarked DSCP share a queue; an unknown one is best effort."""
     node = router()
-    ((_, queue_id),) = node.send(roce(dscp=dscp), 1).queues
+    ((_, queue_id),) = node.send(roce(dscp=dscp, v6=v6), 1).queues
     assert queue_id == queue
-
-
-@pytest.mark.parametrize(
-    ("ecn", "depth", "expected"),
-    [(2, 100, 3), (1, 100, 3), (2, 99, 2), (0, 500, 0), (3, 0, 3), (2, 0x7FFFF, 3)],
-)
-def test_ce_is_marked_from_the_threshold_on(ecn: int, depth: int, expected: int) -> None:
-    """ECN-capable packets get CE at or above the queue's depth; others are left alone."""
-    node = router()
-    node.add("ecn_config", [exact_match(1)], "set_ecn_threshold", 100)
-    node.queue_depth = depth
-    out = node.send(roce(ecn=ecn), 11).frame
-    assert out[15] & 3 == expected
-    assert ones_sum(out[14:34]) == 0xFFFF
-
-
-def test_queue_without_a_threshold_is_never_marked() -> None:
-    """No entry, no marking, however deep the queue."""
-    node = router()
-    node.queue_depth = 0x7FFFF
-    assert node.send(roce(ecn=2), 11).frame[15] & 3 == 2
-
-
-def test_ce_mark_survives_the_sink() -> None:
-    """A CE mark set inside the fabric reaches the host; the DSCP is restored around it."""
-    source, sink = router(), Node(2, host_ports=(12,))
-    source.watch()
-    source.add("ecn_config", [exact_match(1)], "set_ecn_threshold", 1)
-    sink.route("10.0.2.0", 24, 12)
-    marked = source.send(roce(ecn=2), 11).frame
-    assert marked[15] == 27 << 2 | 3
-    assert sink.send(marked, 1).frame[15] == 26 << 2 | 3
 
 
 def test_udp_with_ip_options_is_routed_and_traced() -> None:
@@ -135,85 +110,27 @@ def test_udp_with_ip_options_is_routed_and_traced() -> None:
     node, sink = router(), Node(2, host_ports=(12,))
     node.watch()
     sink.route("10.0.2.0", 24, 12)
-    options = b"\x94\x04\x00\x00\x01\x01\x01\x01"
-    frame = bytes(
-        Ether() / IP(src="10.0.1.1", dst="10.0.2.1", options=[]) / UDP(sport=9, dport=9) / b"abcd"
-    )
-    packet = bytearray(frame[:34] + options + frame[34:])
-    packet[14] = 0x47
-    packet[16:18] = (len(packet) - 14).to_bytes(2, "big")
-    packet[24:26] = bytes(2)
-    packet[24:26] = (0xFFFF - ones_sum(bytes(packet[14:42]))).to_bytes(2, "big")
-    out = node.send(bytes(packet), 11).frame
-    assert len(out) == len(packet) + 48
-    assert ones_sum(out[14:42]) == 0xFFFF
-    restored = sink.send(out, 1).frame
-    assert restored[26:] == bytes(packet[26:])
-    assert ones_sum(restored[14:42]) == 0xFFFF
+    frame = roce(options=b"\x94\x04\x00\x00\x01\x01\x01\x01", udp_checksum=True)
+    sent = node.send(frame, 11)
+    start = Offsets.of(frame).payload
+    data = sent.frame[start : start + 48]
+    expect_frame(sent.frame, inserted(routed(frame, sent.port), data, dscp=27))
+    expect_frame(sink.send(sent.frame, 1).frame, routed(routed(frame, sent.port), 12))
 
 
-def _broken(offset: int, value: int) -> bytes:
-    frame = bytearray(roce())
-    frame[offset] = value
-    if offset not in (24, 25):
-        frame[24:26] = bytes(2)
-        frame[24:26] = (0xFFFF - ones_sum(bytes(frame[14:34]))).to_bytes(2, "big")
-    return bytes(frame)
-
-
-@pytest.mark.parametrize(
-    ("frame", "event"),
-    [
-        (_broken(14, 0x65), 0),
-        (_broken(14, 0x44), 0),
-        (_broken(14, 0x40), 0),
-        (_broken(16, 0x40), 0),
-        (_broken(17, 0), 0),
-        (_broken(24, 0xEE), 1),
-        (_broken(22, 1), 2),
-        (_broken(22, 0), 2),
-        (roce(dst="192.0.2.1"), 3),
-        (bytes(Ether(type=0x88B5) / Raw(bytes(50))), 4),
-    ],
-    ids=[
-        "version 6",
-        "header length 4",
-        "header length 0",
-        "total length beyond the frame",
-        "total length below the header",
-        "wrong checksum",
-        "TTL 1",
-        "TTL 0",
-        "no route",
-        "not IPv4",
-    ],
-)
-def test_packet_that_cannot_be_routed_is_dropped_and_counted(frame: bytes, event: int) -> None:
-    """Each reason has its own counter."""
-    node = router()
-    sent = node.send(frame, 1)
-    assert sent.emitted == []
-    assert [node.event(index) for index in range(16)] == [int(i == event) for i in range(16)]
-
-
-@pytest.mark.parametrize("size", range(64))
-def test_frame_cut_anywhere_is_forwarded_or_dropped_but_harmless(size: int) -> None:
-    """A truncated frame never makes the switch fail, nor send what was not there."""
-    node = router()
-    node.watch()
-    node.watch_ptp()
-    for frame in (roce()[:size], roce(dscp=27)[:size], ptp()[:size]):
-        for port in (1, 11):
-            sent = node.send(frame, port)
-            assert sent.emitted == []
+# ---- controller packets
 
 
 def test_packet_out_leaves_on_its_port_as_it_is() -> None:
     """A packet-out names its egress port; nothing in it is changed."""
     node = router()
-    frame = roce()
-    sent = node.send((7 << 7).to_bytes(2, "big") + frame, CPU_PORT)
-    assert sent.forwarded == [(7, frame)]
+    for frame in (
+        roce(),
+        roce(v6=True),
+        ptp(over="ethernet"),
+        ethernet(LLDP, b"\x02\x07" + bytes(44)),
+    ):
+        assert node.packet_out(frame, 7).forwarded == [(7, frame)]
 
 
 def test_packet_out_submitted_to_ingress_is_routed() -> None:
@@ -221,26 +138,162 @@ def test_packet_out_submitted_to_ingress_is_routed() -> None:
     node = router()
     node.watch_ptp()
     sent = node.send((1 << 6).to_bytes(2, "big") + ptp(dst="10.0.1.2"), CPU_PORT)
-    assert [port for port, _ in sent.forwarded] == [12]
+    assert sent.port == 12
     assert len(sent.reports) == 1
 
 
-def test_punted_packet_reaches_the_controller_with_its_port() -> None:
-    """ARP goes to the CPU port with the ingress port in front, unchanged otherwise."""
+NEIGHBOUR_SOLICITATION = ip_frame(
+    bytes([135, 0, 0, 0]) + bytes(20), 58, src="fe80::1", dst="ff02::1:ff00:1", ttl=255
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "frame"),
+    [
+        ({"ether_type": (ARP, 0xFFFF)}, ethernet(ARP, bytes(28), dst=(1 << 48) - 1)),
+        ({"ether_type": (LLDP, 0xFFFF)}, ethernet(LLDP, b"\x02\x07" + bytes(44))),
+        ({"ether_type": (ARP, 0xFFFF)}, ethernet(ARP, bytes(28), dst=(1 << 48) - 1, vlan=100)),
+        ({"protocol": (58, 0xFF), "icmp_type": (135, 0xFF)}, NEIGHBOUR_SOLICITATION),
+        ({"ipv6_dst_addr": (0xFF02 << 112, 0xFFFF << 112)}, NEIGHBOUR_SOLICITATION),
+        ({"dst_addr": (ip("10.0.1.2"), 0xFFFFFFFF), "l4_dst_port": (179, 0xFFFF)},
+         udp_frame(b"open", sport=9, dport=179, dst="10.0.1.2")),
+        ({"ipv6_dst_addr": (ip(HOST_V6[1]), (1 << 128) - 1)}, roce(v6=True)),
+    ],
+    ids=["ARP", "LLDP", "tagged ARP", "ND by type", "ND by group", "own IPv4", "own IPv6"],
+)  # fmt: skip
+def test_punted_packet_reaches_the_controller_with_its_port(
+    keys: dict[str, tuple[int, int]], frame: bytes
+) -> None:
+    """The CPU port gets the ingress port in front of a frame that is not changed."""
     node = router()
-    match = [ternary_match(0, 0), ternary_match(0x0806, 0xFFFF), *[ternary_match(0, 0)] * 3]
-    node.add("punt", match, "punt_to_cpu", priority=1)
-    frame = bytes(Ether(dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.1.1", pdst="10.0.1.254"))
+    node.add("punt", node.ternary("punt", keys), "punt_to_cpu", priority=1)
     sent = node.send(frame, 11)
-    assert sent.forwarded == [(CPU_PORT, (11 << 7).to_bytes(2, "big") + frame)]
-    assert node.counter("punt") == 1
+    assert [port for port, _ in sent.forwarded] == [CPU_PORT]
+    assert sent.frame[:2] == (11 << 7).to_bytes(2, "big")
+    expect_frame(sent.frame[2:], frame)
+    assert node.hits("punt") == 1
+    assert node.drops == {}
 
 
-def test_tcp_is_routed_untouched() -> None:
-    """TCP is forwarded by the same hash, with nothing above IP changed and never marked."""
+def test_punt_by_ingress_port_and_priority() -> None:
+    """Only the named port is punted."""
     node = router()
-    node.watch()
-    frame = bytes(Ether() / IP(src="10.0.1.1", dst="10.0.2.1") / TCP(sport=5, dport=6) / b"data")
-    out = node.send(frame, 11).frame
-    assert out[34:] == frame[34:]
-    assert out[15] == frame[15]
+    keys = {"ingress_port": (11, 0x1FF)}
+    node.add("punt", node.ternary("punt", keys), "punt_to_cpu", priority=1)
+    assert node.send(roce(), 11).port == CPU_PORT
+    assert node.send(roce(), 1).port != CPU_PORT
+
+
+# ---- drops
+
+
+def _broken(offset: int, value: int, frame: bytes = b"") -> bytes:
+    changed = replaced(frame or roce(), offset, bytes([value]))
+    return changed if offset in (24, 25) else refresh_ip(changed)
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (_broken(14, 0x65), VERSION_INVALID),
+        (_broken(14, 0x44), HEADER_LENGTH_INVALID),
+        (_broken(14, 0x40), HEADER_LENGTH_INVALID),
+        (_broken(16, 0x40), LENGTH_INVALID),
+        (_broken(17, 0), LENGTH_INVALID),
+        (_broken(24, 0xEE), CHECKSUM_INVALID),
+        (_broken(22, 1), TTL_EXPIRED),
+        (_broken(22, 0), TTL_EXPIRED),
+        (roce(dst="192.0.2.1"), NO_ROUTE),
+        (roce(v6=True, dst="2001:db8::1"), NO_ROUTE),
+        (_broken(14, 0x45, roce(v6=True)), VERSION_INVALID),
+        (roce(v6=True, ttl=1), TTL_EXPIRED),
+        (roce(v6=True, ttl=0), TTL_EXPIRED),
+        (_broken(18, 0x40, roce(v6=True)), LENGTH_INVALID),
+        (ethernet(0x88B5, bytes(50)), UNKNOWN_ETHER_TYPE),
+        (ethernet(ARP, bytes(28)), UNKNOWN_ETHER_TYPE),
+        (ethernet(0x88B5, bytes(50), vlan=5), UNKNOWN_ETHER_TYPE),
+    ],
+    ids=[
+        "version 6 in IPv4",
+        "header length 4",
+        "header length 0",
+        "total length beyond the frame",
+        "total length below the header",
+        "wrong checksum",
+        "TTL 1",
+        "TTL 0",
+        "no IPv4 route",
+        "no IPv6 route",
+        "version 4 in IPv6",
+        "hop limit 1",
+        "hop limit 0",
+        "payload length beyond the frame",
+        "not IP",
+        "ARP without a punt entry",
+        "not IP behind a tag",
+    ],
+)
+def test_packet_that_cannot_be_routed_is_dropped_and_counted(frame: bytes, reason: int) -> None:
+    """Each reason has its own counter cell, and nothing else is counted."""
+    node = router()
+    assert node.send(frame, 1).emitted == []
+    assert node.drops == {reason: 1}
+    assert node.counts("ingress_events") == {}
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+def test_route_that_says_drop_has_its_own_reason(v6: bool) -> None:
+    """A deliberate black hole is not a missing route."""
+    node = router()
+    node.route_to_drop("fd00:0:2::7" if v6 else "10.0.2.7", 128 if v6 else 32)
+    assert node.send(roce(v6=v6, dst="fd00:0:2::7" if v6 else "10.0.2.7"), 1).emitted == []
+    assert node.drops == {ROUTE_ACTION: 1}
+
+
+def test_ttl_two_is_the_last_that_passes() -> None:
+    """A packet leaves with TTL 1, never with 0."""
+    node = router()
+    for v6 in (False, True):
+        frame = roce(v6=v6, ttl=2)
+        sent = node.send(frame, 1)
+        expect_frame(sent.frame, routed(frame, sent.port))
+
+
+def test_marked_and_unmarked_class_come_from_the_table() -> None:
+    """A host's marked packet leaves with the unmarked DSCP of its class, ECN kept."""
+    node = router()
+    for marked, unmarked in ((27, 26), (1, 0), (47, 46)):
+        for v6 in (False, True):
+            frame = roce(dscp=marked, ecn=1, v6=v6)
+            sent = node.send(frame, 11)
+            expect_frame(sent.frame, routed(with_class(frame, dscp=unmarked), sent.port))
+    assert node.event(5) == 6
+
+
+def test_ip_checksum_update_is_right_for_every_ttl() -> None:
+    """The header checksum verifies after every hop, all the way down."""
+    node = Node(1)
+    node.route("10.0.2.0", 24, 1)
+    frame = roce(ttl=64)
+    for _ in range(62):
+        frame = node.send(frame, 1).frame
+        assert ip_checksum_is_right(frame)
+    assert frame[22] == 2
+
+
+def test_default_route_matches_everything() -> None:
+    """Prefix length 0 is the route of last resort in both families."""
+    node = Node(1)
+    node.route("0.0.0.0", 0, 5)
+    node.route("::", 0, 6)
+    assert node.send(roce(dst="198.51.100.1"), 1).port == 5
+    assert node.send(roce(v6=True, dst="2001:db8::1"), 1).port == 6
+
+
+def test_edge_port_entry_counts_packets() -> None:
+    """Direct counters show what an entry saw."""
+    node = router()
+    node.send(roce(), 11)
+    node.send(roce(), 12)
+    node.send(roce(), 1)
+    assert node.hits("int_edge_ports") == 2
