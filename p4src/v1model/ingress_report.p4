@@ -28,7 +28,7 @@ control IngressReport(in headers_t hdr,
     }
 
     @hidden
-    action report_drop() {
+    action report_dropped_packet() {
         meta.report_bits = REPORT_BITS_DROP;
         meta.report_metadata_words = 4;
         meta.report_dropped = 1;
@@ -50,7 +50,7 @@ control IngressReport(in headers_t hdr,
 
     apply {
         if (meta.drop_reason != 0) {
-            report_drop();
+            report_dropped_packet();
         } else {
             report_stack();
         }
