@@ -51,6 +51,9 @@ control Edge(inout headers_t hdr,
                 meta.dscp = meta.dscp_unmarked;
                 meta.int_marked = 0;
                 meta.dscp_cleaned = 1;
+                if (hdr.int_shim.isValid()) {
+                    meta.ptp_event = 0;   // what looked like PTP behind a shim
+                }
                 if (hdr.ipv4.isValid()) {
                     hdr.ipv4.dscp = meta.dscp_unmarked;
                 } else if (hdr.ipv6.isValid()) {

@@ -72,7 +72,7 @@ control FlowHash(in headers_t hdr, inout local_metadata_t meta) {
             if (meta.ecmp_by_flow_label == 1) {
                 hash_flow_label();
             }
-        } else {
+        } else if (hdr.ethernet.isValid()) {
             hash_addresses();
             mixed = meta.flow_hash;
         }

@@ -8,7 +8,9 @@ parser TempoParser(packet_in packet,
 
     state start {
         transition select(standard_metadata.instance_type, standard_metadata.ingress_port) {
-            (INSTANCE_TYPE_RECIRCULATED, _): parse_report;
+            // BMv2: only with port 0. An ingress clone is parsed with its port set, but everything else in its metadata
+            // left over from another packet, a recirculated one perhaps. Ports are numbered from 1.
+            (INSTANCE_TYPE_RECIRCULATED, 0): parse_report;
             (_, CPU_PORT): parse_packet_out;
             default: parse_ethernet;
         }

@@ -84,18 +84,25 @@ control Routing(inout headers_t hdr,
     }
 
     apply {
+        // BMv2: what follows a table that shares its selector must depend on hit or miss, not on the action. The
+        // compiler gives each table its own copy of the actions, BMv2 finds the other table's copy in the member,
+        // has no next step for it, and ends.
         if (hdr.ipv4.isValid()) {
             if (hdr.ipv4.ttl <= 1) {
                 meta.drop_reason = DROP_TTL_EXPIRED;
             } else {
-                ipv4_lpm.apply();
+                if (!ipv4_lpm.apply().hit) {
+                    meta.drop_reason = DROP_NO_ROUTE;
+                }
                 hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             }
         } else {
             if (hdr.ipv6.hop_limit <= 1) {
                 meta.drop_reason = DROP_TTL_EXPIRED;
             } else {
-                ipv6_lpm.apply();
+                if (!ipv6_lpm.apply().hit) {
+                    meta.drop_reason = DROP_NO_ROUTE;
+                }
                 hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
             }
         }

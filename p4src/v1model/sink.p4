@@ -82,6 +82,31 @@ control IntSink(inout headers_t hdr, inout local_metadata_t meta) {
             32w0x10000);
     }
 
+    // BMv2: an empty varbit must not be copied, and hash() copies its arguments (division by zero in its numbers).
+    @hidden
+    action sum_md_header() {
+        hash(meta.int_words_checksum, HashAlgorithm.csum16, 16w0,
+            { hdr.int_shim.shim_type, hdr.int_shim.npt, hdr.int_shim.reserved1,
+              hdr.int_shim.length_words, hdr.int_shim.reserved2, hdr.int_shim.dscp,
+              hdr.int_shim.reserved3, hdr.int_md.version, hdr.int_md.discard,
+              hdr.int_md.max_hop_count_exceeded, hdr.int_md.mtu_exceeded, hdr.int_md.reserved,
+              hdr.int_md.hop_metadata_len_words, hdr.int_md.remaining_hop_count,
+              hdr.int_md.instruction_bitmap, hdr.int_md.domain_specific_id,
+              hdr.int_md.ds_instruction, hdr.int_md.ds_flags },
+            32w0x10000);
+    }
+
+    @hidden
+    action sum_mx_header() {
+        hash(meta.int_words_checksum, HashAlgorithm.csum16, 16w0,
+            { hdr.int_shim.shim_type, hdr.int_shim.npt, hdr.int_shim.reserved1,
+              hdr.int_shim.length_words, hdr.int_shim.reserved2, hdr.int_shim.dscp,
+              hdr.int_shim.reserved3, hdr.int_mx.version, hdr.int_mx.discard, hdr.int_mx.reserved,
+              hdr.int_mx.instruction_bitmap, hdr.int_mx.domain_specific_id,
+              hdr.int_mx.ds_instruction, hdr.int_mx.ds_flags },
+            32w0x10000);
+    }
+
     // C'' = C' + (sum of the removed words), in ones' complement; both length fields shrink as well.
     // A sum that is not zero folds to 1..0xFFFF: the zero class comes out as 0xFFFF, as the sender wrote it.
     @hidden
@@ -117,9 +142,9 @@ control IntSink(inout headers_t hdr, inout local_metadata_t meta) {
         }
         if (hdr.udp.checksum != 0) {   // 0 means that the sender computed none, and stays
             if (hdr.int_md.isValid()) {
-                sum_md_words();
+                if (hdr.int_stack.isValid()) { sum_md_words(); } else { sum_md_header(); }
             } else {
-                sum_mx_words();
+                if (hdr.int_stack.isValid()) { sum_mx_words(); } else { sum_mx_header(); }
             }
             fold_into_udp_checksum();
         }
