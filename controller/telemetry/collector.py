@@ -18,6 +18,7 @@ from controller.telemetry.datagram import unwrap_udp
 from controller.telemetry.dialect import STANDARD
 from controller.telemetry.events import CongestedPacket, DroppedPacket, Events
 from controller.telemetry.layout import REPORT_GROUP, UDP
+from controller.telemetry.link_references import LinkReferences
 from controller.telemetry.loss import LossCounters, SequenceTracker
 from controller.telemetry.missing_tstamps import MissingTstamps
 from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking
@@ -121,7 +122,9 @@ class Collector:
         timelines = StampTimelines(self._fabric)
         self._missing = MissingTstamps(self._fabric)
         self._records = PathRecords(self._fabric, timelines)
-        self._joiner = PathJoiner(self._fabric, self._records, window_ns=join_window_ns)
+        self._joiner = PathJoiner(
+            self._fabric, self._records, LinkReferences(timelines), window_ns=join_window_ns
+        )
         self._events = Events(timelines)
         self._trackers: dict[SenderKey, SequenceTracker] = {}
         self._seen = SeenReports()

@@ -80,10 +80,24 @@ class StampTimeline:
     """
 
     def __init__(self, *, unit_ns: int, width_bits: int) -> None:
-        self._unit_ns = unit_ns
-        self._width_bits = width_bits
+        self.unit_ns = unit_ns
+        self._wraps = width_bits <= UNWRAP_WIDTH_BITS_MAX
+        self._width_bits = min(width_bits, UNWRAP_WIDTH_BITS_MAX)
+        # ns must fit 62 bits, so that differences of two stamps fit an int64
+        self._limit = min(1 << self._width_bits, (1 << UNWRAP_WIDTH_BITS_MAX) // unit_ns)
         self._anchor: tuple[int, int] | None = None
         """(unwrapped stamp in units, collector time in ns when it arrived)."""
+
+    def one_to_local_ns(self, stamp: int, captured_collector_ns: int) -> int | None:
+        """Local ns of one raw stamp; None when it is 0 (not available) or impossible."""
+        if not 0 < stamp < self._limit:
+            return None
+        if self._wraps:
+            if self._anchor is None:
+                self._anchor = (stamp, captured_collector_ns)
+            stamp = unwrap(stamp, self._width_bits, self._near(captured_collector_ns))
+            self._anchor = (stamp, captured_collector_ns)
+        return stamp * self.unit_ns
 
     def to_local_ns(
         self, stamps: NDArray[np.uint64], captured_collector_ns: NDArray[np.int64]
@@ -93,22 +107,27 @@ class StampTimeline:
         A raw 0 means not available (TR and INT: all-ones; 0 is what BMv2 leaves unset). A stamp
         that needs more bits than the device has is impossible.
         """
-        width_bits = min(self._width_bits, UNWRAP_WIDTH_BITS_MAX)
-        # ns must fit 62 bits, so that differences of two stamps fit an int64
-        limit = min(1 << width_bits, (1 << UNWRAP_WIDTH_BITS_MAX) // self._unit_ns)
         absent = stamps == 0
-        impossible = ~absent & (stamps >= np.uint64(limit))
+        impossible = ~absent & (stamps >= np.uint64(self._limit))
         valid = ~(absent | impossible)
         local_ns = np.full(stamps.shape, NO_TSTAMP_NS, dtype=np.int64)
         if valid.any():
             units = stamps[valid].astype(np.int64)
             captured = captured_collector_ns[valid]
-            if self._width_bits <= UNWRAP_WIDTH_BITS_MAX:
+            if self._wraps:
                 if self._anchor is None:
                     self._anchor = (int(units[0]), int(captured[0]))
-                stamp, arrival_ns = self._anchor
-                near = (captured - arrival_ns) // self._unit_ns + stamp
-                units = unwrap(units, width_bits, near)
+                units = unwrap(units, self._width_bits, self._near(captured))
                 self._anchor = (int(units[-1]), int(captured[-1]))
-            local_ns[valid] = units * self._unit_ns
+            local_ns[valid] = units * self.unit_ns
         return local_ns, impossible
+
+    @overload
+    def _near(self, captured_collector_ns: int) -> int: ...
+    @overload
+    def _near(self, captured_collector_ns: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def _near(self, captured_collector_ns: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
+        """About what the device's clock showed then, in units."""
+        assert self._anchor is not None
+        stamp, arrival_ns = self._anchor
+        return (captured_collector_ns - arrival_ns) // self.unit_ns + stamp

@@ -9,15 +9,12 @@ apart from packets and hops. A congested packet that is followed anyway (Q and F
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from controller.fabric_telemetry import DROP_REASONS
 from controller.telemetry.metadata import HopMetadata
 from controller.telemetry.packet import ReportedPacket
 from controller.telemetry.path_records import UNKNOWN_PORT, UNKNOWN_QUEUE_ID
 from controller.telemetry.report import Report
 from controller.telemetry.stamp_timelines import StampTimelines
-from correction.records import NO_TSTAMP_NS
 
 _REASON_NAMES = {code: name for name, code in DROP_REASONS.items()}
 
@@ -135,13 +132,10 @@ class Events:
         raw: int | None = getattr(values, name)
         if raw is None:
             return None
-        local_ns, impossible = self._timelines.of(node_id).to_local_ns(
-            np.array([raw], np.uint64), np.array([now_ns], np.int64)
-        )
-        if impossible[0]:
+        local_ns = self._timelines.of(node_id).one_to_local_ns(raw, now_ns)
+        if local_ns is None:
             self.impossible_tstamps[name] += 1
-        value = int(local_ns[0])
-        return None if value == NO_TSTAMP_NS else value
+        return local_ns
 
 
 def _known(value: int | None, unknown: int) -> int | None:

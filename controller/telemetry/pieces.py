@@ -124,34 +124,40 @@ def in_order(postcards: Sequence[Piece], neighbours: Neighbours) -> list[Piece]:
 
 
 def attempts(
-    postcards: Sequence[Piece], neighbours: Neighbours, width_bits: Callable[[int], int]
+    postcards: Sequence[Piece],
+    neighbours: Neighbours,
+    fits: Callable[[Piece, Piece], bool | None],
+    width_bits: Callable[[int], int],
 ) -> list[list[Piece]]:
-    """Postcards of a packet that was sent more than once, told apart: the newest attempt first.
+    """Postcards of a packet that was sent more than once, told apart; newest attempts first.
 
-    Each node's own stamps order what it saw. The newest attempt is the newest at every node of its
-    path: what is sent again arrived nowhere beyond where it was lost before. Older ones belong
-    together only where neighbours saw equally many; all else is handed out hop by hop, since a
-    sample of two attempts would be off by the time between them. `width_bits`: of a node's stamps.
+    Two hops belong together when their stamps `fits` what the link has shown before. Where nothing
+    was shown yet (None), they do when both nodes saw equally many attempts: then the newest is the
+    newest of both. All else is a path of its own: a sample that spans two attempts would be off by
+    the time between them. `width_bits`: of a node's stamps, whose order is that of the attempts.
     """
     seen: dict[int, list[Piece]] = {}
     for piece in postcards:
         seen.setdefault(piece.node_id, []).append(piece)
     for node_id, pieces in seen.items():
         _sort_by_stamp(pieces, width_bits(node_id))
+    counts = {node_id: len(pieces) for node_id, pieces in seen.items()}
     paths = []
-    while seen:
-        newest = [pieces[-1] for pieces in seen.values()]
-        path = whole_path(newest, neighbours)
-        if path is None:
-            start = _fragment_start(newest, neighbours)
-            path = _follow(start, newest, neighbours)
-            counts = [len(seen[piece.node_id]) for piece in path]
-            path = [piece for piece, count in zip(path, counts, strict=True) if count == counts[0]]
-            path = _follow(start, path, neighbours)
-        for piece in path:
-            seen[piece.node_id].pop()
-            if not seen[piece.node_id]:
-                del seen[piece.node_id]
+    while any(seen.values()):
+        newest = [pieces[-1] for pieces in seen.values() if pieces]
+        path: list[Piece] = []
+        following: Piece | None = _fragment_start(newest, neighbours)
+        while following is not None:
+            here = following
+            seen[here.node_id] = without(seen[here.node_id], (here,))
+            path.append(here)
+            far = neighbours.get(here.egress_key)
+            found = [] if far is None else seen.get(far[0], [])
+            found = [piece for piece in found if piece.ingress_key == far]
+            following = next((piece for piece in reversed(found) if fits(here, piece)), None)
+            equal = bool(found) and counts[found[-1].node_id] == counts[here.node_id]
+            if following is None and equal and fits(here, found[-1]) is None:
+                following = found[-1]
         paths.append(path)
     return paths
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.telemetry.link_references import LinkReferences
 from controller.telemetry.metadata import HopMetadata
 from controller.telemetry.packet import PacketKey, ReportedPacket
 from controller.telemetry.path_records import HopRow, PathRecords
@@ -52,13 +53,19 @@ class PathJoiner:
     """Joins reports into packets and hops; time is the collector's and comes in as an argument."""
 
     def __init__(
-        self, fabric: TelemetryFabric, records: PathRecords, *, window_ns: int = JOIN_WINDOW_NS
+        self,
+        fabric: TelemetryFabric,
+        records: PathRecords,
+        references: LinkReferences,
+        *,
+        window_ns: int = JOIN_WINDOW_NS,
     ) -> None:
         self._neighbours: Mapping[PortKey, PortKey] = fabric.neighbours
         self._nodes = fabric.nodes
         self._window_ns = window_ns
         self._pending: OrderedDict[PacketKey, _Pending] = OrderedDict()
         self._records = records
+        self._references = references
         self.complete_count = 0
         self.incomplete_count = 0
         self.resent_count = 0
@@ -119,8 +126,9 @@ class PathJoiner:
                 return True
         postcards = _postcards(pieces)
         whole = whole_path(postcards, self._neighbours)
-        if whole is None or is_repeated(postcards):
+        if whole is None or is_repeated(postcards) or not self._references.path_fits(whole):
             return False  # which postcard is of which attempt shows when all have come
+        self._references.learn(whole)
         self._emit_postcards(whole, complete=True)
         pending.pieces = without(pieces, whole)
         return True
@@ -145,11 +153,19 @@ class PathJoiner:
         postcards = _postcards(pending.pieces)
         if is_repeated(postcards):
             self.resent_count += 1
-            for path in attempts(postcards, self._neighbours, self._stamp_width_bits):
+            for path in attempts(
+                postcards, self._neighbours, self._references.fits, self._stamp_width_bits
+            ):
                 complete = whole_path(path, self._neighbours) is not None
                 self._emit_postcards(path, complete=complete)
         elif postcards:
-            self._emit_postcards(in_order(postcards, self._neighbours), complete=False)
+            whole = whole_path(postcards, self._neighbours)
+            if whole is not None:  # a clock was set, or the link was paused
+                self._references.learn(whole)
+                self._emit_postcards(whole, complete=True)
+                postcards = without(postcards, whole)
+            if postcards:
+                self._emit_postcards(in_order(postcards, self._neighbours), complete=False)
 
     def _stamp_width_bits(self, node_id: int) -> int:
         return self._nodes[node_id].stamp_width_bits
