@@ -10,7 +10,7 @@ import pytest
 
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import Server, serve
-from controller.client import compare, deploy
+from controller.client import Findings, compare, deploy
 from controller.deploy_report import format_plan, format_status
 from controller.desired import desired_state
 from controller.entries import CloneSession
@@ -158,8 +158,8 @@ async def test_change_of_the_file_touches_only_what_it_concerns(
         result = await deploy(broken, addresses, pipeline)
         assert result.ok
         by_name = {switch.name: switch for switch in result.switches}
-        # leaf1: one more group, and the route to leaf5 points to it.
-        assert (by_name["leaf1"].inserted, by_name["leaf1"].modified) == (1, 1)
+        # leaf1: one more group with its buckets, and the route to leaf5 points to it.
+        assert (by_name["leaf1"].inserted, by_name["leaf1"].modified) == (65, 1)
         # spine1, 3, 4 are not concerned; spine2 reaches leaf5 through the other leaves.
         assert by_name["spine1"].entries_written == 0
         assert by_name["spine2"].entries_written > 0
@@ -185,6 +185,43 @@ async def test_programmed_leaf_forwards_and_spreads_flows(
     assert egress_ports(fabric.host("h2").ip, 50_000) == [12]
     remote = {tuple(egress_ports(fabric.host("h16").ip, 49_152 + flow)) for flow in range(64)}
     assert remote == {(1,), (2,), (3,), (4,)}
+
+
+@in_grpc_loop
+async def test_failed_link_moves_its_own_flows_only(
+    fabric: Fabric, pipeline: Pipeline, program: SwitchProgram
+) -> None:
+    """Of 512 flows per leaf pair those over the failed link move, and all come back with it."""
+    failed = Findings(failed_links=["leaf5:2-spine2:5"])
+    async with running(fabric, program) as (switches, addresses, _):
+        await deploy(fabric, addresses, pipeline)
+        before = {name: flow_ports(switches[name], fabric, name) for name in ("leaf1", "leaf5")}
+        assert (await deploy(fabric, addresses, pipeline, findings=failed)).ok
+        during = {name: flow_ports(switches[name], fabric, name) for name in ("leaf1", "leaf5")}
+        assert (await deploy(fabric, addresses, pipeline)).ok
+        after = {name: flow_ports(switches[name], fabric, name) for name in ("leaf1", "leaf5")}
+    assert after == before
+    for name in ("leaf1", "leaf5"):
+        moved = {flow for flow, port in before[name].items() if during[name][flow] != port}
+        over_the_link = {
+            flow
+            for flow, port in before[name].items()
+            if port == 2 and (name == "leaf5" or flow[0] == "h9")
+        }
+        assert moved == over_the_link, name
+        assert len(over_the_link) > 64
+
+
+def flow_ports(leaf: EmbeddedSwitch, fabric: Fabric, name: str) -> dict[tuple[str, int], int]:
+    """Egress port of 512 flows to a host of leaf5 and leaf6, or of leaf1 and leaf6 from leaf5."""
+    source, port = ("h1", 11) if name == "leaf1" else ("h9", 11)
+    ports = {}
+    for target in ("h9" if name == "leaf1" else "h1", "h11"):
+        for flow in range(512):
+            frame = _udp_frame(fabric.host(source).ip, fabric.host(target).ip, 49_152 + flow, 9)
+            (copy,) = leaf.ingress(frame, port, 1_000)
+            ports[target, flow] = copy.egress_port
+    return ports
 
 
 @in_grpc_loop

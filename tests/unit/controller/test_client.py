@@ -9,7 +9,7 @@ import pytest
 from finsy.proto import p4r
 
 from controller import client, session
-from controller.client import compare, deploy
+from controller.client import Findings, compare, deploy
 from controller.deploy_report import (
     difference_json,
     format_plan,
@@ -17,9 +17,15 @@ from controller.deploy_report import (
     format_status,
     result_json,
 )
-from controller.entries import CloneSession
-from controller.fabric import Fabric
+from controller.desired import desired_entries
+from controller.entries import (
+    CloneSession,
+    DefaultEntry,
+    MulticastGroup,
+)
+from controller.fabric import Fabric, PtpRole
 from controller.fabric_generate import leaf_spine
+from controller.fabric_telemetry import EthernetPtp
 from controller.p4info_codec import encode_entry
 from controller.pipeline import Pipeline, load_pipeline
 from controller.session import program_schema
@@ -64,7 +70,8 @@ async def test_first_deployment_pushes_writes_and_reads_back(
     assert leaf.pipeline_pushed
     assert leaf.entries_read_back == leaf.entries_desired == len(switch.entities)
     assert leaf.entries_written == leaf.inserted + leaf.modified
-    assert leaf.modified == 11  # the defaults, which exist from the start
+    defaults = sum(isinstance(entry, DefaultEntry) for entry in desired_entries(fabric, "leaf1"))
+    assert leaf.modified == defaults  # they exist from the start
     assert format_result(result).startswith("leaf1: pipeline pushed, ")
     assert result_json(result)["ok"] is True
 
@@ -161,7 +168,10 @@ async def test_error_without_details_names_the_request(fabric: Fabric, pipeline:
     async with serve_fake(switch) as address:
         result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
     (error,) = result.errors
-    assert str(error) == "leaf1: ecmp_selector member 11: UNKNOWN: some updates failed"
+    assert str(error) == (
+        "leaf1: ecmp_selector member 11: UNKNOWN: some updates failed "
+        "(in a request of 2 updates that starts there)"
+    )
 
 
 @in_grpc_loop
@@ -179,7 +189,8 @@ async def test_entry_that_does_not_stick_is_drift(fabric: Fabric, pipeline: Pipe
     assert not result.ok
     assert result.errors == ()
     assert [str(update) for update in result.switches[0].drift] == [
-        "+ int_edge_ports [ingress_port=11]: set_int_source_edge()"
+        "+ int_edge_ports [ingress_port=11]: set_int_source_edge()",
+        "+ int_edge_ports [ingress_port=60]: set_int_source_edge()",
     ]
     assert "leaf1: still missing after the write: + int_edge_ports" in format_result(result)
 
@@ -257,7 +268,7 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
         drifted = await compare(leaf, {"leaf1": address}, pipeline)
     assert format_status(drifted) == "leaf1: drift: 0 missing, 1 changed, 1 stray"
     plan = format_plan(drifted)
-    assert "  ~ clone session 1: port 60 instance 0  (was port 2 instance 0)" in plan
+    assert "  ~ clone session 1: port 509 instance 1  (was port 2 instance 0)" in plan
     assert "  - clone session 9: port 1 instance 0" in plan
     (state,) = json.loads(json.dumps(difference_json(drifted)))["switches"]
     assert state["name"] == "leaf1"
@@ -278,6 +289,48 @@ async def test_strays_are_removed(fabric: Fabric, pipeline: Pipeline) -> None:
     assert result.ok
     assert result.switches[0].deleted == 1
     assert switch.entities == wanted
+
+
+@in_grpc_loop
+async def test_link_delays_stay_unless_they_are_given(fabric: Fabric, pipeline: Pipeline) -> None:
+    """A plain deployment leaves a correction's delays alone; one that has delays replaces them."""
+    clock = replace(fabric.models[0], ptp_role=PtpRole.TRANSPARENT_CLOCK)
+    leaf = only(replace(fabric, models=(clock, fabric.models[1])), "leaf1")
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        found = Findings(link_delays={"leaf1": {1: -7, 11: 65536}})
+        first = await deploy(leaf, {"leaf1": address}, pipeline, findings=found)
+        assert first.ok
+        plain = await deploy(leaf, {"leaf1": address}, pipeline)
+        assert (plain.ok, plain.entries_written) == (True, 0)
+        assert (await compare(leaf, {"leaf1": address}, pipeline)).in_sync
+        none = Findings(link_delays={})
+        gone = await compare(leaf, {"leaf1": address}, pipeline, findings=none)
+    assert format_plan(gone).splitlines()[1:3] == [
+        "  - ptp_link_delay [ingress_port=1]: set_link_delay(delay=-7)",
+        "  - ptp_link_delay [ingress_port=11]: set_link_delay(delay=65536)",
+    ]
+
+
+@in_grpc_loop
+async def test_multicast_groups_are_written_read_back_and_removed(
+    fabric: Fabric, pipeline: Pipeline
+) -> None:
+    """The group comes before the entry that names it, and strays of the kind are drift."""
+    tree = replace(fabric, ptp=replace(fabric.ptp, ethernet=EthernetPtp.TREE))
+    leaf = replace(only(fabric, "leaf1"), ptp=tree.ptp, links=tree.links)
+    leaf = replace(leaf, switches=tree.switches)
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        result = await deploy(leaf, {"leaf1": address}, pipeline)
+        (leaf1,) = result.switches
+        assert leaf1.drift == ()
+        stray = encode_entry(MulticastGroup(group_id=9, replicas=((1, 1), (2, 1))), SCHEMA)
+        switch.entities[entity_key(stray)] = stray
+        drifted = await compare(leaf, {"leaf1": address}, pipeline)
+    assert "  - multicast group 9: port 1 instance 1, port 2 instance 1" in format_plan(drifted)
+    kinds = [line for line in switch.log if line.startswith("insert")]
+    assert kinds.index("insert packet_replication_engine_entry") < kinds.index("insert table_entry")
 
 
 @pytest.mark.parametrize("dies_after", [0, 1, 4, 9])

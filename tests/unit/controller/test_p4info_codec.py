@@ -12,6 +12,7 @@ from controller.entries import (
     Entry,
     Group,
     Member,
+    MulticastGroup,
     TableEntry,
     Ternary,
 )
@@ -94,6 +95,19 @@ def test_replica_port_is_read_in_both_forms(as_bytes: bool, schema: fy.P4Schema)
     assert decode_entry(message, schema) == CloneSession(session_id=2, replicas=((60, 1),))
 
 
+def test_multicast_group_survives_the_messages(schema: fy.P4Schema) -> None:
+    """Replicas come back sorted, whatever the order in which a switch keeps them."""
+    group = MulticastGroup(group_id=1, replicas=((1, 1), (2, 1), (11, 1)))
+    message = encode_entry(group, schema)
+    entry = message.packet_replication_engine_entry.multicast_group_entry
+    assert entry.multicast_group_id == 1
+    entry.replicas.reverse()
+    assert decode_entry(message, schema) == group
+    assert str(group) == (
+        "multicast group 1: port 1 instance 1, port 2 instance 1, port 11 instance 1"
+    )
+
+
 def test_default_without_an_action_is_no_action(schema: fy.P4Schema) -> None:
     """A switch may answer an unset default without an action."""
     table_id = schema.tables["punt"].id
@@ -117,13 +131,9 @@ def test_constant_entries_are_left_out(schema: fy.P4Schema) -> None:
         p4r.Entity(),
         p4r.Entity(table_entry=p4r.TableEntry(table_id=0x02FFFFFF)),
         p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=1)),
-        p4r.Entity(
-            packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(
-                multicast_group_entry=p4r.MulticastGroupEntry(multicast_group_id=1)
-            )
-        ),
+        p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()),
     ],
-    ids=["nothing", "unknown table", "counter", "multicast group"],
+    ids=["nothing", "unknown table", "counter", "no replication"],
 )
 def test_answers_that_make_no_sense_are_refused(message: p4r.Entity, schema: fy.P4Schema) -> None:
     """An answer that was not asked for is an error, not an entry."""
@@ -132,7 +142,7 @@ def test_answers_that_make_no_sense_are_refused(message: p4r.Entity, schema: fy.
 
 
 def test_everything_is_read_once(schema: fy.P4Schema) -> None:
-    """The read requests cover every table, default, profile and the clone sessions exactly once."""
+    """The read requests cover every table, default, profile, group and session exactly once."""
     entities = [entity for request in read_requests(schema) for entity in request]
     tables = [
         e.table_entry.table_id
@@ -142,4 +152,9 @@ def test_everything_is_read_once(schema: fy.P4Schema) -> None:
     assert sorted(tables) == sorted(table.id for table in schema.tables)
     assert len({e.SerializeToString(deterministic=True) for e in entities}) == len(entities)
     assert sum(e.HasField("action_profile_group") for e in entities) == 1
-    assert sum(e.HasField("packet_replication_engine_entry") for e in entities) == 1
+    replication = [
+        e.packet_replication_engine_entry.WhichOneof("type")
+        for e in entities
+        if e.HasField("packet_replication_engine_entry")
+    ]
+    assert sorted(replication) == ["clone_session_entry", "multicast_group_entry"]

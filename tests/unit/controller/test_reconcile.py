@@ -14,6 +14,7 @@ from controller.entries import (
     Lpm,
     Member,
     MemberRef,
+    MulticastGroup,
     TableEntry,
     Ternary,
     canonical_match,
@@ -59,6 +60,11 @@ def entry_sets() -> st.SearchStrategy[list[Entry]]:
         ),
         st.builds(
             lambda session, port: CloneSession(session_id=session, replicas=((port, 0),)),
+            st.integers(1, 3),
+            st.integers(1, 2),
+        ),
+        st.builds(
+            lambda group_id, port: MulticastGroup(group_id=group_id, replicas=((port, 1),)),
             st.integers(1, 3),
             st.integers(1, 2),
         ),
@@ -112,8 +118,9 @@ def test_batches_keep_order_and_bounds(
 
 
 def test_insertion_order_follows_references() -> None:
-    """Members, then groups, then tables, then clone sessions."""
+    """Members, then groups of both kinds, then tables, then clone sessions."""
     desired: list[Entry] = [
+        MulticastGroup(group_id=1, replicas=((1, 1),)),
         CloneSession(session_id=1, replicas=((60, 0),)),
         route(1, GroupRef(1)),
         group(1, 1, 2),
@@ -121,7 +128,14 @@ def test_insertion_order_follows_references() -> None:
         member(1),
     ]
     kinds = [type(update.entry).__name__ for update in reconcile(desired, [])]
-    assert kinds == ["Member", "Member", "Group", "TableEntry", "CloneSession"]
+    assert kinds == [
+        "Member",
+        "Member",
+        "Group",
+        "MulticastGroup",
+        "TableEntry",
+        "CloneSession",
+    ]
 
 
 def test_deletion_order_is_the_reverse() -> None:
