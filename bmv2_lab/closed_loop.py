@@ -54,6 +54,8 @@ class LoopWindow:
     table: CorrectionTable
     """Corrections of this window, on the clocks as they read."""
     plan: LinkDelayPlan
+    written_ns: int | None
+    """True time at which the switches held this plan; None before delays are written at all."""
     ports_changed: int
     """Ports whose value was written anew."""
     pairs: dict[str, int]
@@ -267,16 +269,18 @@ class ClosedLoop:
             start_collector_ns, end_collector_ns, lab.result.exchanges[first_exchange:]
         )
         table, unexplained_ns, injected_ns = estimator.solve(lab.result.adjustments)
-        changed = 0
+        changed, written_ns = 0, None
         if end_ns >= self._loop.delays_from_ns:
             now_ns = lab.collector_now_ns()
             delays = estimator.plan.in_force(now_ns)
             await self._write(self._fabric, delays)
             changed = estimator.written.record(delays, now_ns)
+            written_ns = lab.engine.now_ns
         return LoopWindow(
             start_ns=start_ns,
             table=table,
             plan=estimator.plan,
+            written_ns=written_ns,
             ports_changed=changed,
             pairs=estimator.pairs,
             probes=len(probes),

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from bmv2_lab.closed_loop_score import score_closed_loop
 from bmv2_lab.lab_run import (
     EXCHANGES_FILE,
     FABRIC_FILE,
@@ -141,7 +142,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
             if fault.span_id
         }
     counters = analysis.collection.counters
-    return {
+    summary = {
         "version": SUMMARY_VERSION,
         "scenario": run.scenario.name,
         "seed": run.seed,
@@ -170,6 +171,10 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         "transfers_incomplete": run.spans.transfers_incomplete,
         "samples_per_direction_min": _samples_per_direction_min(analysis),
     }
+    if run.loop is not None:
+        score = score_closed_loop(run.loop, run.scenario, run.drawn, truth)
+        summary["transparent_clock"] = _rounded(asdict(score))
+    return summary
 
 
 def attribution_verdict(answer: Mapping[str, Any]) -> AttributionVerdict:

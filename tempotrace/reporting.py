@@ -126,6 +126,22 @@ def print_summary(summary: dict[str, Any]) -> None:
         ),
         ("wall time", f"{summary['wall_s']} s"),
     )
-    for name, value in rows:
+    for name, value in (*rows[:-1], *_transparent_clock_rows(summary), rows[-1]):
         table.add_row(name, value)
     Console().print(table)
+
+
+def _transparent_clock_rows(summary: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Of a scenario whose transparent clocks the engine feeds: the clients' own clocks by phase."""
+    found = summary.get("transparent_clock")
+    if found is None:
+        return ()
+    return (
+        ("clients without clocks on the way", f"{found['ptp_raw_error_ns_rms']:.0f} ns rms"),
+        ("clients, residence alone", f"{found['residence_only_error_ns_rms']:.0f} ns rms"),
+        (
+            "clients, residence and link delays",
+            f"{found['error_ns_rms']:.1f} ns rms over {found['scored_s']:.0f} s, "
+            f"drift {found['drift_ns_max']:.1f} ns",
+        ),
+    )

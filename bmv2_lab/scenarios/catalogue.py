@@ -56,6 +56,7 @@ _ALL = (
         duration_ns=670 * NS_PER_S,
         window_starts_ns=tuple(second * NS_PER_S for second in range(8, 665, 10)),
         bad_link_share=0.07,
+        ptp_interval_ns=125_000_000,
         qps_per_peer=1,
         steps_per_window=1,
         faults_hop=0,
