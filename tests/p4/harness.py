@@ -20,6 +20,7 @@ from bmv2_lab.switch.state import (
 )
 from bmv2_lab.switch.tables import PACKETS, Entry, Match
 from controller.pipeline import load_pipeline
+from tests.p4.dissect import COLLECTOR_UDP_PORTS
 from tests.p4.int_headers import DOMAIN_ID
 from tests.p4.reports import ExpectedReport, ReportBytes, expect_reports
 from tests.p4.wire import ip
@@ -385,4 +386,5 @@ class Sent:
         source = frame[l3 + 12 : l3 + 16]
         is_udp = frame[l3 - 2 : l3] == b"\x08\x00" and frame[l3 + 9] == 17
         is_own = source == self.node.address.to_bytes(4, "big")
+        is_own &= int.from_bytes(frame[l3 + 22 : l3 + 24], "big") in COLLECTOR_UDP_PORTS
         return is_udp and is_own and not self.received.endswith(frame[l3 + 20 :])

@@ -24,6 +24,10 @@ REPORT_UNSENT = 8
 NO_ROUTE = 29
 
 
+SOURCE, SINK = source_node(), sink_node()
+SOURCE.watch()
+
+
 def leaf() -> Node:
     """A leaf: hosts on ports 11 and 12, the fabric on port 1."""
     node = Node(2, host_ports=(11, 12))
@@ -36,9 +40,7 @@ def leaf() -> Node:
 
 def marked_frame(sport: int = 0xC123, payload: int = 400) -> bytes:
     """What a source leaf sends into the fabric for 10.0.2.1."""
-    node = source_node()
-    node.watch()
-    return node.send(roce(payload=bytes(payload), sport=sport), 11).frame
+    return SOURCE.send(roce(payload=bytes(payload), sport=sport), 11).frame
 
 
 # ---- sequence
@@ -267,10 +269,6 @@ def test_lengths_fit_the_truncated_packet(
         report.check_lengths()
         limit = max(truncate_bytes, 84 if v6 else 64) + int_bytes & ~3
         assert len(report.inner) == min(limit, whole + int_bytes)
-
-
-SOURCE, SINK = source_node(), sink_node()
-SOURCE.watch()
 
 
 @pytest.mark.parametrize("size", [64, 68, 128, 1020, 1024, 1028, 1500, 9000])
