@@ -14,9 +14,9 @@ control TempoVerifyChecksum(inout headers_t hdr, inout local_metadata_t meta) {
 
 control TempoComputeChecksum(inout headers_t hdr, inout local_metadata_t meta) {
     apply {
-        // An egress clone is taken before this control runs, so the clone needs it as well. For an ingress
-        // clone it is the identity: packets with a wrong checksum are dropped before they are cloned.
-        update_checksum(hdr.ipv4.isValid(),
+        // An egress clone is taken before this control runs, so the clone needs it as well. The packet inside of
+        // a drop report stays as it was received: its checksum may be what was wrong with it.
+        update_checksum(hdr.ipv4.isValid() && meta.report_dropped == 0,
             { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
               hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl,
               hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4_options.options },

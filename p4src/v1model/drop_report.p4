@@ -23,7 +23,8 @@ control DropReport(in headers_t hdr,
         wanted = 1;
     }
 
-    // Filled by the controller: reasons and flows whose drops are reported.
+    // Filled by the controller: reasons and flows whose drops are reported, and above them, with NoAction, flows
+    // whose drops are not: those to the collectors.
     @id(TABLE_DROP_REPORT)
     table drop_report {
         key = {
@@ -31,7 +32,7 @@ control DropReport(in headers_t hdr,
             src_addr: ternary @id(2) @name("src_addr");   // 0 unless IPv4
             dst_addr: ternary @id(3) @name("dst_addr");   // 0 unless IPv4
         }
-        actions = { report_drop; @defaultonly NoAction; }
+        actions = { report_drop; NoAction; }
         default_action = NoAction();
         counters = drop_report_counter;
         size = DROP_REPORT_SIZE;

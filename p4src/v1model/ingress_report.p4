@@ -32,7 +32,7 @@ control IngressReport(in headers_t hdr,
         meta.report_bits = REPORT_BITS_DROP;
         meta.report_metadata_words = 4;
         meta.report_dropped = 1;
-        meta.report_tracked = meta.int_parsed;   // F = 0 promises that no telemetry is inside
+        meta.report_tracked = meta.int_marked;   // F = 0 promises that no telemetry is inside
         meta.report_egress_port = 0xFFFF;
         meta.report_drop_reason = meta.drop_reason;
     }
@@ -59,7 +59,8 @@ control IngressReport(in headers_t hdr,
         meta.report_inner_bytes = (length_bytes_t)standard_metadata.packet_length;
         if (meta.drop_reason != DROP_IP_VERSION_INVALID
             && meta.drop_reason != DROP_IP_HEADER_LENGTH_INVALID
-            && meta.drop_reason != DROP_IP_LENGTH_INVALID) {
+            && meta.drop_reason != DROP_IP_LENGTH_INVALID
+            && meta.drop_reason != DROP_IP_CHECKSUM_INVALID) {
             if (hdr.ipv4.isValid()) {
                 meta.report_inner_type = REPORT_INNER_TYPE_IPV4;
                 meta.report_inner_bytes = (length_bytes_t)meta.ip_bytes;

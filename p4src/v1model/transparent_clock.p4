@@ -72,8 +72,14 @@ control TransparentClock(inout headers_t hdr,
                 ptp_link_delay.apply();
                 old = hdr.ptp.correction_field;
                 now = old + added;
-                hdr.ptp.correction_field = now;
                 corrected = 1;
+                // Two values of one sign whose sum has the other: beyond what the field can hold.
+                if (old[63:63] == added[63:63] && now[63:63] != old[63:63]) {
+                    now = PTP_CORRECTION_TOO_BIG;
+                    corrected = 0;
+                    too_big = 1;
+                }
+                hdr.ptp.correction_field = now;
                 if (hdr.udp.isValid() && hdr.udp.checksum != 0) {   // 0: none was computed, and stays
                     update_udp_checksum();
                     if (hdr.udp.checksum == 0) {
