@@ -153,7 +153,7 @@ def test_everything_is_read_once(schema: fy.P4Schema) -> None:
     assert len({e.SerializeToString(deterministic=True) for e in entities}) == len(entities)
     assert sum(e.HasField("action_profile_group") for e in entities) == 1
     replication = [
-        e.packet_replication_engine_entry.WhichOneof("type")
+        str(e.packet_replication_engine_entry.WhichOneof("type"))
         for e in entities
         if e.HasField("packet_replication_engine_entry")
     ]
