@@ -51,6 +51,9 @@ control IngressReport(in headers_t hdr,
     apply {
         if (meta.drop_reason != 0) {
             report_dropped_packet();
+            if (meta.routed == 1) {
+                meta.report_egress_port = (bit<16>)standard_metadata.egress_spec;
+            }
         } else {
             report_stack();
         }
