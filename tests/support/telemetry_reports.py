@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 
 from controller.telemetry.collector import Destination
 from controller.telemetry.datagram import wrap_udp
-from controller.telemetry.frames import PtpAddresses, RoceFlow, ptp_sync, roce_frame
+from controller.telemetry.frames import (
+    PtpAddresses,
+    RoceFlow,
+    probe_frame,
+    ptp_sync,
+    roce_frame,
+)
 from controller.telemetry.metadata import HopMetadata
+from controller.telemetry.report import IN_TYPE_IPV4
 from controller.telemetry.report_encode import (
     ReportSpec,
     StackSpec,
+    encode_mx,
     encode_reports,
+    insert_int,
     insert_stack,
 )
 from controller.telemetry.topology import HOST_END, TelemetryFabric, TelemetryNode
@@ -24,6 +33,7 @@ LEAF1, SPINE, LEAF2 = 1, 101, 2
 MARKED, UNMARKED = 27, 26
 POSTCARD_BITS = 0x7C00
 STACK_REPORT_BITS = 0x4800
+DROP_BITS = 0x4801
 ETHERNET_BYTES = 14
 
 
@@ -124,6 +134,36 @@ class ReportSender:
             for node_id, values in PATH_HOPS
         ]
 
+    def xd_path(self, *, psn: int = 1, later: int = 0) -> list[bytes]:
+        """The three postcards of one RoCEv2 packet, in path order, `later` stamp units after."""
+        return [
+            self.frame(node_id, 1, xd_postcard(delayed(values, later), psn=psn))
+            for node_id, values in PATH_HOPS
+        ]
+
+    def probe_path(self, *, sequence_number: int = 1) -> list[bytes]:
+        """Out of leaf 1's port 1, at the spine, and home."""
+        out = HopMetadata(ingress_port=510, egress_port=1, queue_id=2, egress_tstamp=1_000_500)
+        bounced = hop(None, 1, 1, 7_000_000, 7_000_700)
+        home = HopMetadata(ingress_port=1, egress_port=0xFFFF, ingress_tstamp=1_009_000)
+        steps = (
+            (LEAF1, 1, out, 0x5400, False),
+            (SPINE, 1, bounced, POSTCARD_BITS, True),
+            (LEAF1, 0, home, STACK_REPORT_BITS, True),
+        )
+        return [
+            self.frame(
+                node_id,
+                hw_id,
+                ReportSpec(
+                    inner=probe_packet(sequence_number=sequence_number, returning=returning),
+                    metadata_bits=bits,
+                    metadata=values,
+                ),
+            )
+            for node_id, hw_id, values, bits, returning in steps
+        ]
+
 
 def report_frame(
     payload: bytes,
@@ -146,6 +186,35 @@ def report_frame(
         ttl=ttl,
         vlan_id=vlan_id,
     )
+
+
+def delayed(values: HopMetadata, later: int) -> HopMetadata:
+    """The same hop, `later` units of its clock after."""
+    ingress, egress = values.ingress_tstamp, values.egress_tstamp
+    return values._replace(
+        ingress_tstamp=None if ingress is None else ingress + later,
+        egress_tstamp=None if egress is None else egress + later,
+    )
+
+
+def probe_packet(*, sequence_number: int = 1, returning: bool = False) -> bytes:
+    """A probe that leaf 1 sends out of port 1, from its IP header on."""
+    frame = bytearray(
+        probe_frame(
+            node_id=LEAF1,
+            egress_port=1,
+            sequence_number=sequence_number,
+            src_mac=1,
+            dst_mac=2,
+            src_ip=0x0AFE0001,
+            dst_ip=0x0AFE0065,
+            payload_bytes=64,
+        )
+    )
+    if returning:
+        frame[26:34] = frame[30:34] + frame[26:30]
+        frame[42] |= 0x08
+    return bytes(frame[ETHERNET_BYTES:])
 
 
 def roce_packet(*, psn: int = 1) -> bytes:
@@ -180,3 +249,46 @@ def ptp_postcard(metadata: HopMetadata, *, sequence_id: int = 1) -> ReportSpec:
     )
     inner = frame[ETHERNET_BYTES:]
     return ReportSpec(inner=inner, metadata_bits=POSTCARD_BITS, metadata=metadata)
+
+
+def xd_postcard(metadata: HopMetadata, *, psn: int = 1) -> ReportSpec:
+    """What each switch reports of a RoCEv2 packet that it leaves alone."""
+    inner = roce_packet(psn=psn)[:64]
+    return ReportSpec(inner=inner, metadata_bits=POSTCARD_BITS, metadata=metadata)
+
+
+def mx_postcard(metadata: HopMetadata, *, psn: int = 1, stripped: bool = False) -> ReportSpec:
+    """What each switch reports of a packet with an INT-MX header; the sink has taken it off."""
+    packet = roce_packet(psn=psn)
+    if not stripped:
+        header = encode_mx(instruction_bitmap=0xFC00, original_dscp=UNMARKED)
+        packet = insert_int(packet, header, marked_dscp=MARKED)
+    return ReportSpec(inner=packet[:80], metadata_bits=POSTCARD_BITS, metadata=metadata)
+
+
+def drop_report(
+    inner: bytes,
+    *,
+    reason: int,
+    inner_type: int = IN_TYPE_IPV4,
+    tracked_flow: bool = False,
+    ingress_port: int = 1,
+    queue_id: int = 1,
+    ingress_tstamp: int = 5_000,
+) -> ReportSpec:
+    """What a switch reports of a packet that it drops: as received, without an egress port."""
+    values = HopMetadata(
+        ingress_port=ingress_port,
+        egress_port=0xFFFF,
+        ingress_tstamp=ingress_tstamp,
+        drop_queue_id=queue_id,
+        drop_reason=reason,
+    )
+    return ReportSpec(
+        inner=inner,
+        inner_type=inner_type,
+        metadata_bits=DROP_BITS,
+        metadata=values,
+        dropped=True,
+        tracked_flow=tracked_flow,
+    )
