@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where reports about a flow go. All switches use the same buckets, so that one collector sees the whole path.
+// Packets get their destination's index from here; reports on their way get its address.
+
+control ReportDestination(inout ingress_metadata_t meta) {
+
+    @id(ACTION_SET_REPORT_DESTINATION)
+    action set_report_destination(@id(1) bit<8> destination_id,
+                                  @id(2) ipv4_addr_t collector_ip,
+                                  @id(3) l4_port_t udp_port) {
+        meta.destination_configured = 1;
+        meta.destination_id = destination_id[5:0];
+        meta.collector_ip = collector_ip;
+        meta.report_udp_port = udp_port;
+    }
+
+    // Filled by the controller: the collector of each bucket; the default action serves where there is one.
+    @id(TABLE_REPORT_DESTINATION)
+    table report_destination {
+        key = { meta.bucket: exact @id(1) @name("bucket"); }
+        actions = { set_report_destination; NoAction; }
+        default_action = NoAction();
+        size = REPORT_DESTINATION_SIZE;
+    }
+
+    apply {
+        if (meta.is_report == 0) {
+            meta.bucket = (bit<8>)meta.flow_hash[5:0];
+        }
+        report_destination.apply();
+        @in_hash { meta.report_source_port = 2w3 ++ meta.flow_hash[19:6]; }
+    }
+}

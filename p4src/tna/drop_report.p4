@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which drops are reported, and how often. A packet that ingress does not drop is asked for with the traffic
+// manager's reason: on a hit that drop is deflected to egress, which reports it.
+
+control DropReport(in ingress_headers_t hdr,
+                   inout ingress_metadata_t meta,
+                   in ingress_intrinsic_metadata_t ig_intr_md) {
+
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) fingerprint_hash;
+    Hash<bit<14>>(HashAlgorithm_t.CRC32) index_hash_a;
+    Hash<bit<14>>(HashAlgorithm_t.CRC16) index_hash_b;
+    bit<1> known_a = 0;
+    bit<1> known_b = 0;
+
+    @id(DIRECT_COUNTER_DROP_REPORT & 0xFFFFFF)
+    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) drop_report_counter;
+
+    @id(ACTION_REPORT_DROP)
+    action report_drop() {
+        meta.drop_wanted = 1;
+        drop_report_counter.count();
+    }
+
+    // Filled by the controller: reasons and flows whose drops are reported.
+    @id(TABLE_DROP_REPORT)
+    table drop_report {
+        key = {
+            meta.report_reason: ternary @id(1) @name("reason");
+            hdr.ipv4.src_addr: ternary @id(2) @name("src_addr");   // 0 unless IPv4
+            hdr.ipv4.dst_addr: ternary @id(3) @name("dst_addr");   // 0 unless IPv4
+        }
+        actions = { report_drop; @defaultonly NoAction; }
+        default_action = NoAction();
+        counters = drop_report_counter;
+        size = DROP_REPORT_SIZE;
+    }
+
+    // What was reported last, by flow and reason, in two places: a drop is known if either remembers it.
+    Register<bit<32>, bit<14>>(FLOW_FILTER_SIZE, 0) drop_filter_a;
+    Register<bit<32>, bit<14>>(FLOW_FILTER_SIZE, 0) drop_filter_b;
+
+    RegisterAction<bit<32>, bit<14>, bit<1>>(drop_filter_a) look_at_a = {
+        void apply(inout bit<32> value, out bit<1> known) {
+            known = 0;
+            if (value == meta.fingerprint) {
+                known = 1;
+            }
+            value = meta.fingerprint;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<14>, bit<1>>(drop_filter_b) look_at_b = {
+        void apply(inout bit<32> value, out bit<1> known) {
+            known = 0;
+            if (value == meta.fingerprint) {
+                known = 1;
+            }
+            value = meta.fingerprint;
+        }
+    };
+
+    @hidden
+    action hash_drop() {
+        meta.fingerprint = fingerprint_hash.get({ meta.flow_hash, meta.drop_reason,
+                                                  ig_intr_md.ingress_port, meta.interval });
+    }
+
+    @hidden
+    action ask_a() {
+        known_a = look_at_a.execute(index_hash_a.get({ meta.flow_hash, meta.drop_reason }));
+    }
+
+    @hidden
+    action ask_b() {
+        known_b = look_at_b.execute(index_hash_b.get({ meta.flow_hash, meta.drop_reason }));
+    }
+
+    apply {
+        drop_report.apply();
+        hash_drop();
+        if (meta.drop_wanted == 1 && meta.filter_drops == 1 && meta.drop_reason != 0) {
+            ask_a();
+            ask_b();
+        }
+        if (known_a == 1 || known_b == 1) {
+            meta.drop_wanted = 0;
+            meta.event = 1 + EVENT_DROP_FILTERED;
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explicit congestion notification (RFC 3168): CE from a queue depth on.
+
+control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
+
+    @id(DIRECT_COUNTER_ECN_CONFIG & 0xFFFFFF)
+    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) ecn_config_counter;
+
+    @id(ACTION_SET_ECN_THRESHOLD)
+    action set_ecn_threshold(@id(1) queue_depth_t depth) {
+        meta.ecn_threshold = depth;
+        ecn_config_counter.count();
+    }
+
+    // Filled by the controller: a threshold per queue in cells; a queue without an entry is never marked. The
+    // depth compared is the one that INT reports.
+    @id(TABLE_ECN_CONFIG)
+    table ecn_config {
+        key = { meta.queue_id: exact @id(1) @name("queue_id"); }
+        actions = { set_ecn_threshold; }
+        default_action = set_ecn_threshold(0xFFFFFF);
+        counters = ecn_config_counter;
+        size = ECN_CONFIG_SIZE;
+    }
+
+    apply {
+        ecn_config.apply();
+        meta.below_ecn_threshold = meta.ecn_threshold |-| meta.queue_depth;
+        if (meta.below_ecn_threshold == 0) {
+            if (hdr.ipv4.isValid() && (hdr.ipv4.ecn == 1 || hdr.ipv4.ecn == 2)) {
+                hdr.ipv4.ecn = ECN_CE;
+            } else if (hdr.ipv6.isValid() && (hdr.ipv6.ecn == 1 || hdr.ipv6.ecn == 2)) {
+                hdr.ipv6.ecn = ECN_CE;
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Egress: after the queue, with the egress stamp at hand.
+
+control TempoEgress(inout egress_headers_t hdr,
+                    inout egress_metadata_t meta,
+                    in egress_intrinsic_metadata_t eg_intr_md,
+                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+
+    NodeConfig() node;
+    ReportConfig() report_configuration;
+    Ecn() ecn;
+    Interfaces() interfaces;
+    TransparentClock() ptp_clock;
+    HopWords() hop_words;
+    HopValues() hop_values;
+    IntPush() int_push;
+    Strip() strip;
+    Postcard() postcard;
+    Report() report;
+
+    // Packets that were not traced or corrected as asked (the last event of each); the indices are in ids.p4.
+    @id(COUNTER_EGRESS_EVENTS & 0xFFFFFF)
+    Counter<bit<64>, bit<4>>(EGRESS_EVENTS_SIZE, CounterType_t.PACKETS) egress_events;
+
+    // What the bridged header says, and what this gress measured.
+    @hidden
+    action take_over() {
+        meta.ingress_port = 7w0 ++ hdr.bridged.ingress_port;
+        meta.egress_port = 7w0 ++ eg_intr_md.egress_port;
+        meta.egress_tstamp = eg_prsr_md.global_tstamp;
+        meta.queue_depth = 5w0 ++ eg_intr_md.deq_qdepth;
+        meta.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0];
+        meta.flow_hash = hdr.bridged.flow_hash;
+        meta.source_mx = hdr.bridged.source_mx;
+        meta.postcard = hdr.bridged.postcard;
+        meta.change_only = hdr.bridged.change_only;
+        meta.own_hop = hdr.bridged.own_hop;
+        meta.remaining_hop_count = hdr.bridged.remaining_hop_count;
+        meta.marked_dscp = hdr.bridged.marked_dscp;
+        meta.latency_shift = hdr.bridged.latency_shift;
+        meta.interval_shift = hdr.bridged.interval_shift;
+    }
+
+    @hidden
+    action to_controller() {
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = hdr.bridged.ingress_port;
+        hdr.packet_in.pad = 0;
+    }
+
+    @hidden
+    action drop_in_egress() {
+        eg_dprsr_md.drop_ctl[0:0] = 1;
+    }
+
+    @hidden
+    action keep_correction() {
+        meta.correction_ns_high = hdr.ptp_correction.ns_high;
+        meta.correction_ns_low = hdr.ptp_correction.ns_low;
+        meta.correction_fraction = hdr.ptp_correction.fraction;
+    }
+
+    apply {
+        if (meta.is_report == 0) {
+            take_over();
+            @in_hash { meta.source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
+            keep_correction();
+            if (hdr.udp.isValid() && hdr.udp.checksum != 0) {
+                meta.update_udp_checksum = 1;
+            }
+        }
+        node.apply(meta);
+        interfaces.apply(meta);
+        hop_words.apply(meta);
+        meta.latency = meta.egress_tstamp[31:0] - meta.ingress_tstamp[31:0];
+
+        if (meta.is_report == 1) {
+            // A mirrored copy is never mirrored: no report about a report.
+            report_configuration.apply(meta);
+            if (meta.node_configured == 1 && meta.report_configured == 1) {
+                report.apply(hdr, meta, eg_intr_md);
+                meta.write_hop = 1;
+            } else {
+                meta.event = 1 + EVENT_REPORT_UNSENT;
+                drop_in_egress();
+            }
+        } else if (hdr.bridged.to_cpu == 1) {
+            to_controller();
+        } else if (hdr.bridged.replicated == 1 && hdr.bridged.ingress_port == eg_intr_md.egress_port) {
+            drop_in_egress();   // no way back: as intended, so nobody is told
+        } else {
+            ecn.apply(hdr, meta);
+            if (meta.kind == KIND_PTP_EVENT && hdr.bridged.ingress_port != CPU_PORT) {
+                ptp_clock.apply(hdr, meta, eg_oport_md);
+            }
+            if (meta.kind == KIND_PROBE_OUT) {
+                hdr.probe.egress_port = meta.egress_port;
+            }
+            if (meta.kind == KIND_INT_STRIP) {
+                strip.apply(hdr, meta);
+            }
+            if (meta.node_configured == 1 && hdr.bridged.exempt == 0) {
+                if (meta.kind == KIND_INT_SOURCE || meta.kind == KIND_INT_TRANSIT) {
+                    int_push.apply(hdr, meta);
+                }
+                if (hdr.bridged.destination_configured == 1) {
+                    postcard.apply(hdr, meta, eg_dprsr_md);
+                }
+            }
+            if (hdr.bridged.discard == 1) {
+                drop_in_egress();
+            }
+        }
+        if (meta.write_hop == 1) {
+            hop_values.apply(hdr, meta);
+        }
+        if (meta.event != 0) {
+            egress_events.count(meta.event - 1);
+        }
+    }
+}

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+// Egress parser: reads as far as the packet's kind asks for, and the rest stays payload. At the sink, shim, header
+// and stack are skipped, and so leave the packet without ever having been in the pipeline.
+
+// In front of a mirrored packet: its header; behind it, the frame check sequence is counted in its length.
+#define FCS_BYTES 4
+
+parser TempoEgressParser(packet_in packet,
+                         out egress_headers_t hdr,
+                         out egress_metadata_t meta,
+                         out egress_intrinsic_metadata_t eg_intr_md) {
+
+    Checksum() ipv4_rest;
+    Checksum() udp_rest;
+
+    state start {
+        packet.extract(eg_intr_md);
+        transition select(eg_intr_md.deflection_flag, packet.lookahead<packet_kind_t>()) {
+            (1w1, _): parse_deflected;
+            (_, KIND_RECEIVED): parse_received;
+            (_, KIND_RECEIVED_L2): parse_received;
+            (_, KIND_HOP): parse_hop;
+            (_, KIND_HOP_L2): parse_hop;
+            (_, KIND_PTP): parse_mirrored_ptp;
+            (_, KIND_PTP_L2): parse_mirrored_ptp;
+            default: parse_bridged;
+        }
+    }
+
+    // ---- packets ----
+
+    state parse_bridged {
+        packet.extract(hdr.bridged);
+        meta.kind = hdr.bridged.kind;
+        meta.ingress_tstamp = hdr.bridged.ingress_tstamp;
+        meta.queue_id = hdr.bridged.queue_id;
+        meta.bitmap = hdr.bridged.bitmap;
+        transition select(hdr.bridged.kind) {
+            KIND_PLAIN: parse_ethernet;
+            default: parse_l4_ethernet;
+        }
+    }
+
+    // Dropped by the traffic manager, which hands it over instead: reported, then dropped.
+    state parse_deflected {
+        packet.extract(hdr.bridged);
+        meta.kind = KIND_PLAIN;
+        meta.ingress_tstamp = hdr.bridged.ingress_tstamp;
+        meta.queue_id = hdr.bridged.queue_id;
+        meta.deflected = 1;
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHER_TYPE_IPV4: parse_ipv4;
+            ETHER_TYPE_IPV6: parse_ipv6;
+            ETHER_TYPE_VLAN: parse_vlan;
+            default: accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.ether_type) {
+            ETHER_TYPE_IPV4: parse_ipv4;
+            ETHER_TYPE_IPV6: parse_ipv6;
+            default: accept;
+        }
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        ipv4_rest.subtract(hdr.ipv4);
+        meta.ipv4_residual = ipv4_rest.get();
+        transition accept;
+    }
+
+    state parse_ipv6 {
+        packet.extract(hdr.ipv6);
+        transition accept;
+    }
+
+    // ---- packets that are read further: ingress knows that there is UDP behind the IP header ----
+
+    state parse_l4_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHER_TYPE_IPV4: parse_l4_ipv4;
+            ETHER_TYPE_IPV6: parse_l4_ipv6;
+            ETHER_TYPE_VLAN: parse_l4_vlan;
+            ETHER_TYPE_PTP: parse_ptp;
+            default: accept;
+        }
+    }
+
+    state parse_l4_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.ether_type) {
+            ETHER_TYPE_IPV4: parse_l4_ipv4;
+            ETHER_TYPE_IPV6: parse_l4_ipv6;
+            ETHER_TYPE_PTP: parse_ptp;
+            default: accept;
+        }
+    }
+
+    state parse_l4_ipv4 {
+        packet.extract(hdr.ipv4);
+        ipv4_rest.subtract(hdr.ipv4);
+        meta.ipv4_residual = ipv4_rest.get();
+        udp_rest.subtract({ hdr.ipv4.total_length });
+        transition parse_udp;
+    }
+
+    state parse_l4_ipv6 {
+        packet.extract(hdr.ipv6);
+        udp_rest.subtract({ hdr.ipv6.payload_length });
+        transition parse_udp;
+    }
+
+    // The residual is the checksum without the fields that may change here. The IP length takes the place of
+    // the pseudo header's, from which it differs by a constant.
+    state parse_udp {
+        packet.extract(hdr.udp);
+        udp_rest.subtract({ hdr.udp.length, hdr.udp.checksum });
+        meta.udp_residual = udp_rest.get();
+        transition select(hdr.bridged.kind) {
+            KIND_INT_TRANSIT: parse_int_md;
+            KIND_INT_STRIP: skip_shim;
+            KIND_PTP_EVENT: parse_ptp;
+            KIND_PROBE_OUT: parse_probe;
+            default: accept;
+        }
+    }
+
+    state parse_int_md {
+        packet.extract(hdr.int_shim);
+        packet.extract(hdr.int_md);
+        udp_rest.subtract(hdr.int_shim);
+        udp_rest.subtract(hdr.int_md);
+        meta.udp_residual = udp_rest.get();
+        transition accept;
+    }
+
+    state parse_ptp {
+        ptp_rest_t ptp_rest;
+        packet.extract(hdr.ptp_start);
+        packet.extract(hdr.ptp_correction);
+        udp_rest.subtract(hdr.ptp_correction);
+        meta.udp_residual = udp_rest.get();
+        ptp_rest = packet.lookahead<ptp_rest_t>();
+        meta.ptp_sequence_id = ptp_rest.sequence_id;
+        transition accept;
+    }
+
+    state parse_probe {
+        packet.extract(hdr.probe);
+        transition accept;
+    }
+
+    // ---- the sink: the shim's length in words, bit by bit ----
+
+    state skip_shim {
+        int_shim_t shim = packet.lookahead<int_shim_t>();
+        meta.removed_words = shim.length_words;
+        packet.advance(32);
+        transition select(shim.length_words) {
+            8w0x80 &&& 8w0x80: skip_128_words;
+            8w0x40 &&& 8w0x40: skip_64_words;
+            8w0x20 &&& 8w0x20: skip_32_words;
+            8w0x10 &&& 8w0x10: skip_16_words;
+            8w0x08 &&& 8w0x08: skip_8_words;
+            8w0x04 &&& 8w0x04: skip_4_words;
+            8w0x02 &&& 8w0x02: skip_2_words;
+            default: skip_1_word;
+        }
+    }
+
+    state skip_128_words {
+        packet.advance(4096);
+        transition select(meta.removed_words) {
+            8w0x40 &&& 8w0x40: skip_64_words;
+            8w0x20 &&& 8w0x20: skip_32_words;
+            8w0x10 &&& 8w0x10: skip_16_words;
+            8w0x08 &&& 8w0x08: skip_8_words;
+            8w0x04 &&& 8w0x04: skip_4_words;
+            8w0x02 &&& 8w0x02: skip_2_words;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_64_words {
+        packet.advance(2048);
+        transition select(meta.removed_words) {
+            8w0x20 &&& 8w0x20: skip_32_words;
+            8w0x10 &&& 8w0x10: skip_16_words;
+            8w0x08 &&& 8w0x08: skip_8_words;
+            8w0x04 &&& 8w0x04: skip_4_words;
+            8w0x02 &&& 8w0x02: skip_2_words;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_32_words {
+        packet.advance(1024);
+        transition select(meta.removed_words) {
+            8w0x10 &&& 8w0x10: skip_16_words;
+            8w0x08 &&& 8w0x08: skip_8_words;
+            8w0x04 &&& 8w0x04: skip_4_words;
+            8w0x02 &&& 8w0x02: skip_2_words;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_16_words {
+        packet.advance(512);
+        transition select(meta.removed_words) {
+            8w0x08 &&& 8w0x08: skip_8_words;
+            8w0x04 &&& 8w0x04: skip_4_words;
+            8w0x02 &&& 8w0x02: skip_2_words;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_8_words {
+        packet.advance(256);
+        transition select(meta.removed_words) {
+            8w0x04 &&& 8w0x04: skip_4_words;
+            8w0x02 &&& 8w0x02: skip_2_words;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_4_words {
+        packet.advance(128);
+        transition select(meta.removed_words) {
+            8w0x02 &&& 8w0x02: skip_2_words;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_2_words {
+        packet.advance(64);
+        transition select(meta.removed_words) {
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: accept;
+        }
+    }
+
+    state skip_1_word {
+        packet.advance(32);
+        transition accept;
+    }
+
+    // ---- mirrored packets, to be made reports: everything of the inner packet is payload ----
+
+    state parse_received {
+        mirror_received_t mirrored;
+        packet.extract(mirrored);
+        meta.kind = mirrored.kind;
+        meta.is_report = 1;
+        meta.dropped = mirrored.dropped;
+        meta.congested = mirrored.congested;
+        meta.tracked = mirrored.tracked;
+        meta.inner_type = mirrored.inner_type;
+        meta.bucket = mirrored.bucket;
+        meta.queue_id = mirrored.queue_id;
+        meta.source_port = mirrored.source_port;
+        meta.report_seq = mirrored.sequence_number;
+        meta.ingress_port = mirrored.ingress_port;
+        meta.egress_port = mirrored.egress_port;
+        meta.ingress_tstamp = mirrored.ingress_tstamp;
+        meta.bitmap = mirrored.bitmap;
+        meta.drop_reason = mirrored.drop_reason;
+        transition select(mirrored.kind) {
+            KIND_RECEIVED: received_without_ethernet;
+            default: received_with_ethernet;
+        }
+    }
+
+    state received_with_ethernet {
+        meta.not_inner_bytes = MIRROR_RECEIVED_BYTES + FCS_BYTES;
+        transition accept;
+    }
+
+    state received_without_ethernet {
+        ethernet_t ethernet = packet.lookahead<ethernet_t>();
+        transition select(ethernet.ether_type) {
+            ETHER_TYPE_VLAN: received_without_tag;
+            default: received_without_14;
+        }
+    }
+
+    state received_without_14 {
+        packet.advance(112);
+        meta.not_inner_bytes = MIRROR_RECEIVED_BYTES + FCS_BYTES + 14;
+        transition accept;
+    }
+
+    state received_without_tag {
+        packet.advance(144);
+        meta.not_inner_bytes = MIRROR_RECEIVED_BYTES + FCS_BYTES + 18;
+        transition accept;
+    }
+
+    state parse_hop {
+        mirror_hop_t mirrored;
+        packet.extract(mirrored);
+        meta.kind = mirrored.kind;
+        meta.is_report = 1;
+        meta.dropped = mirrored.dropped;
+        meta.congested = mirrored.congested;
+        meta.tracked = mirrored.tracked;
+        meta.inner_type = mirrored.inner_type;
+        meta.bucket = mirrored.bucket;
+        meta.queue_id = mirrored.queue_id;
+        meta.source_port = mirrored.source_port;
+        meta.report_seq = mirrored.sequence_number;
+        meta.ingress_port = mirrored.ingress_port;
+        meta.egress_port = mirrored.egress_port;
+        meta.ingress_tstamp = mirrored.ingress_tstamp;
+        meta.bitmap = mirrored.bitmap;
+        meta.drop_reason = mirrored.drop_reason;
+        meta.queue_depth = mirrored.queue_depth;
+        meta.egress_tstamp = mirrored.egress_tstamp;
+        transition select(mirrored.kind) {
+            KIND_HOP: hop_without_ethernet;
+            default: hop_with_ethernet;
+        }
+    }
+
+    state hop_with_ethernet {
+        meta.not_inner_bytes = MIRROR_HOP_BYTES + FCS_BYTES;
+        transition accept;
+    }
+
+    state hop_without_ethernet {
+        ethernet_t ethernet = packet.lookahead<ethernet_t>();
+        transition select(ethernet.ether_type) {
+            ETHER_TYPE_VLAN: hop_without_tag;
+            default: hop_without_14;
+        }
+    }
+
+    state hop_without_14 {
+        packet.advance(112);
+        meta.not_inner_bytes = MIRROR_HOP_BYTES + FCS_BYTES + 14;
+        transition accept;
+    }
+
+    state hop_without_tag {
+        packet.advance(144);
+        meta.not_inner_bytes = MIRROR_HOP_BYTES + FCS_BYTES + 18;
+        transition accept;
+    }
+
+    // ---- mirrored PTP messages: the header for the MAC is in front of them, and their correctionField, which
+    // the MAC would have put in, is missing ----
+
+    state parse_mirrored_ptp {
+        mirror_ptp_t mirrored;
+        packet.extract(mirrored);
+        meta.kind = mirrored.kind;
+        meta.is_report = 1;
+        meta.dropped = mirrored.dropped;
+        meta.congested = mirrored.congested;
+        meta.tracked = mirrored.tracked;
+        meta.inner_type = mirrored.inner_type;
+        meta.bucket = mirrored.bucket;
+        meta.queue_id = mirrored.queue_id;
+        meta.source_port = mirrored.source_port;
+        meta.report_seq = mirrored.sequence_number;
+        meta.ingress_port = mirrored.ingress_port;
+        meta.egress_port = mirrored.egress_port;
+        meta.ingress_tstamp = mirrored.ingress_tstamp;
+        meta.bitmap = mirrored.bitmap;
+        meta.drop_reason = mirrored.drop_reason;
+        meta.queue_depth = mirrored.queue_depth;
+        meta.egress_tstamp = mirrored.egress_tstamp;
+        meta.correction_ns_high = mirrored.correction_ns_high;
+        meta.correction_ns_low = mirrored.correction_ns_low;
+        meta.correction_fraction = mirrored.correction_fraction;
+        packet.advance(64);
+        transition select(mirrored.kind) {
+            KIND_PTP: parse_inner_ip;
+            default: parse_inner_ethernet;
+        }
+    }
+
+    state parse_inner_ip {
+        ethernet_t ethernet = packet.lookahead<ethernet_t>();
+        transition select(ethernet.ether_type) {
+            ETHER_TYPE_VLAN: inner_without_tag;
+            default: inner_without_14;
+        }
+    }
+
+    state inner_without_14 {
+        packet.advance(112);
+        meta.not_inner_bytes = MIRROR_PTP_BYTES + FCS_BYTES + 14;
+        transition select(packet.lookahead<bit<4>>()) {
+            4: parse_inner_ipv4;
+            default: parse_inner_ipv6;
+        }
+    }
+
+    state inner_without_tag {
+        packet.advance(144);
+        meta.not_inner_bytes = MIRROR_PTP_BYTES + FCS_BYTES + 18;
+        transition select(packet.lookahead<bit<4>>()) {
+            4: parse_inner_ipv4;
+            default: parse_inner_ipv6;
+        }
+    }
+
+    state parse_inner_ipv4 {
+        packet.extract(hdr.inner_ipv4);
+        transition parse_inner_udp;
+    }
+
+    state parse_inner_ipv6 {
+        packet.extract(hdr.inner_ipv6);
+        transition parse_inner_udp;
+    }
+
+    state parse_inner_udp {
+        packet.extract(hdr.inner_udp);
+        transition parse_inner_ptp;
+    }
+
+    state parse_inner_ethernet {
+        packet.extract(hdr.inner_ethernet);
+        transition select(hdr.inner_ethernet.ether_type) {
+            ETHER_TYPE_VLAN: parse_inner_vlan;
+            default: inner_with_ethernet;
+        }
+    }
+
+    state parse_inner_vlan {
+        packet.extract(hdr.inner_vlan);
+        transition inner_with_ethernet;
+    }
+
+    state inner_with_ethernet {
+        meta.not_inner_bytes = MIRROR_PTP_BYTES + FCS_BYTES;
+        transition parse_inner_ptp;
+    }
+
+    state parse_inner_ptp {
+        packet.extract(hdr.ptp_start);
+        transition accept;
+    }
+}
+
+control TempoEgressDeparser(packet_out packet,
+                            inout egress_headers_t hdr,
+                            in egress_metadata_t meta,
+                            in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+
+    Checksum() ipv4_checksum;
+    Checksum() udp_checksum;
+    Mirror(MIRROR_HOP) mirror_hop;
+    Mirror(MIRROR_PTP) mirror_ptp;
+
+    apply {
+        if (eg_dprsr_md.mirror_type == MIRROR_HOP) {
+            mirror_hop.emit<mirror_hop_t>(meta.mirror_session, {
+                meta.mirror_kind, meta.dropped, meta.congested, meta.tracked, meta.intermediate,
+                meta.inner_type, meta.bucket, meta.queue_id, meta.source_port, meta.report_seq,
+                meta.ingress_port, meta.egress_port, meta.ingress_tstamp, meta.bitmap,
+                meta.drop_reason, meta.queue_depth, meta.egress_tstamp });
+        }
+        if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
+            mirror_ptp.emit<mirror_ptp_t>(meta.mirror_session, {
+                meta.mirror_kind, meta.dropped, meta.congested, meta.tracked, meta.intermediate,
+                meta.inner_type, meta.bucket, meta.queue_id, meta.source_port, meta.report_seq,
+                meta.ingress_port, meta.egress_port, meta.ingress_tstamp, meta.bitmap,
+                meta.drop_reason, meta.queue_depth, meta.egress_tstamp,
+                meta.correction_ns_high, meta.correction_ns_low, meta.correction_fraction });
+        }
+        hdr.ipv4.header_checksum = ipv4_checksum.update({
+            hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+            hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl,
+            hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, meta.ipv4_residual });
+        if (meta.update_udp_checksum == 1) {
+            hdr.udp.checksum = udp_checksum.update(data = {
+                meta.udp_residual, hdr.udp.length, hdr.ipv4.total_length, hdr.ipv6.payload_length,
+                hdr.int_shim, hdr.int_md, hdr.int_mx, hdr.hop_node_id, hdr.hop_level1_ports,
+                hdr.hop_latency, hdr.hop_queue, hdr.hop_ingress_tstamp, hdr.hop_egress_tstamp,
+                hdr.hop_level2_ports, hdr.hop_tx_utilization, hdr.hop_buffer,
+                hdr.hop_checksum_complement, hdr.ptp_correction }, zeros_as_ones = true);
+        }
+        packet.emit(hdr.recirculated);
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ptp_metadata);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv6);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.report_group);
+        packet.emit(hdr.report_individual);
+        packet.emit(hdr.report_main);
+        packet.emit(hdr.int_shim);
+        packet.emit(hdr.int_md);
+        packet.emit(hdr.int_mx);
+        packet.emit(hdr.hop_node_id);
+        packet.emit(hdr.hop_level1_ports);
+        packet.emit(hdr.hop_latency);
+        packet.emit(hdr.hop_queue);
+        packet.emit(hdr.hop_ingress_tstamp);
+        packet.emit(hdr.hop_egress_tstamp);
+        packet.emit(hdr.hop_level2_ports);
+        packet.emit(hdr.hop_tx_utilization);
+        packet.emit(hdr.hop_buffer);
+        packet.emit(hdr.hop_checksum_complement);
+        packet.emit(hdr.report_drop);
+        packet.emit(hdr.inner_ethernet);
+        packet.emit(hdr.inner_vlan);
+        packet.emit(hdr.inner_ipv4);
+        packet.emit(hdr.inner_ipv6);
+        packet.emit(hdr.inner_udp);
+        packet.emit(hdr.ptp_start);
+        packet.emit(hdr.ptp_correction);
+        packet.emit(hdr.probe);
+    }
+}

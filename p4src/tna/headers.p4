@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headers that exist inside the switch only, excerpts that the parsers look at without taking them out of the
+// packet, and the two lists of headers, in the order in which they leave.
+#ifndef TEMPOTRACE_TNA_HEADERS_P4
+#define TEMPOTRACE_TNA_HEADERS_P4
+
+#include "../include/headers.p4"
+
+// ---- inside the switch ----
+
+// From ingress to egress. The compiler orders what is flexible.
+header bridged_t {
+    packet_kind_t kind;
+    @flexible port_t ingress_port;
+    @flexible port_t egress_port;          // as chosen; that of a deflected packet is another
+    @flexible tstamp_t ingress_tstamp;     // ns, at the ingress MAC
+    @flexible queue_id_t queue_id;
+    @flexible flow_hash_t flow_hash;
+    @flexible bit<6> destination_id;
+    @flexible bit<1> destination_configured;
+    @flexible bit<1> exempt;               // neither INT nor a report
+    @flexible bit<1> source_mx;            // KIND_INT_SOURCE: INT-MX instead of INT-MD
+    @flexible bit<1> postcard;             // report this hop, with the bits of bitmap
+    @flexible bit<1> change_only;          // the postcard only if it is news
+    @flexible bit<1> own_hop;              // it joins a stack report: the ingress stamp is in it
+    @flexible bit<1> discard;              // D bit of what is stripped: drop after the postcard
+    @flexible bit<1> carries_int;          // leaves with INT headers inside
+    @flexible bit<1> to_cpu;
+    @flexible bit<1> replicated;           // drop the copy that would go back
+    @flexible int_bitmap_t bitmap;         // instruction bitmap, or RepMdBits of the postcard
+    @flexible bit<8> remaining_hop_count;
+    @flexible dscp_t marked_dscp;
+    @flexible bit<5> latency_shift;
+    @flexible bit<6> interval_shift;
+}
+
+// From a packet to the report about it. Whole bytes only, so that their sizes are known below.
+header mirror_received_t {
+    packet_kind_t kind;
+    bit<1>    dropped;                     // the flags of the individual report
+    bit<1>    congested;
+    bit<1>    tracked;
+    bit<1>    intermediate;
+    bit<4>    inner_type;
+    bit<8>    bucket;
+    queue_id_t queue_id;
+    l4_port_t source_port;
+    bit<32>   sequence_number;             // its low 22 bits are sent
+    bit<16>   ingress_port;
+    bit<16>   egress_port;                 // all ones: none was chosen
+    tstamp_t  ingress_tstamp;
+    int_bitmap_t bitmap;
+    drop_reason_t drop_reason;
+}
+#define MIRROR_RECEIVED_BYTES 23
+
+header mirror_hop_t {
+    packet_kind_t kind;
+    bit<1>    dropped;
+    bit<1>    congested;
+    bit<1>    tracked;
+    bit<1>    intermediate;
+    bit<4>    inner_type;
+    bit<8>    bucket;
+    queue_id_t queue_id;
+    l4_port_t source_port;
+    bit<32>   sequence_number;
+    bit<16>   ingress_port;
+    bit<16>   egress_port;
+    tstamp_t  ingress_tstamp;
+    int_bitmap_t bitmap;
+    drop_reason_t drop_reason;
+    queue_depth_t queue_depth;
+    tstamp_t  egress_tstamp;
+}
+#define MIRROR_HOP_BYTES 32
+
+// As mirror_hop_t, plus what the egress MAC is about to replace.
+header mirror_ptp_t {
+    packet_kind_t kind;
+    bit<1>    dropped;
+    bit<1>    congested;
+    bit<1>    tracked;
+    bit<1>    intermediate;
+    bit<4>    inner_type;
+    bit<8>    bucket;
+    queue_id_t queue_id;
+    l4_port_t source_port;
+    bit<32>   sequence_number;
+    bit<16>   ingress_port;
+    bit<16>   egress_port;
+    tstamp_t  ingress_tstamp;
+    int_bitmap_t bitmap;
+    drop_reason_t drop_reason;
+    queue_depth_t queue_depth;
+    tstamp_t  egress_tstamp;
+    bit<16>   correction_ns_high;
+    bit<32>   correction_ns_low;
+    bit<16>   correction_fraction;
+}
+#define MIRROR_PTP_BYTES 40
+
+// In front of a report that starts over to be routed.
+header recirculated_t {
+    bit<8> mark;                           // RECIRCULATED_REPORT
+    bit<8> bucket;                         // of the reported flow
+}
+
+// ---- excerpts, looked at and left where they are ----
+
+// The shim and the first two words behind it, which INT-MD and INT-MX share.
+header int_start_t {
+    bit<4>  shim_type;
+    bit<2>  npt;
+    bit<2>  reserved1;
+    bit<8>  length_words;
+    bit<8>  reserved2;
+    dscp_t  dscp;
+    bit<2>  reserved3;
+    bit<4>  version;
+    bit<1>  discard;
+    bit<27> reserved;
+    int_bitmap_t instruction_bitmap;
+}
+
+// Base transport header, and the byte behind it, which is the syndrome where there is an AETH.
+header roce_start_t {
+    bit<8>  opcode;
+    bit<32> flags;
+    bit<24> dest_qp;
+    bit<8>  ack_request;
+    psn_t   psn;
+    bit<8>  syndrome;
+}
+
+// ---- parts ----
+
+// ptp_t cut in three, because the correctionField leaves the packet here and the egress MAC puts it back.
+header ptp_start_t {
+    bit<4>  major_sdo_id;
+    bit<4>  message_type;
+    bit<4>  minor_version_ptp;
+    bit<4>  version_ptp;
+    bit<16> message_length;
+    bit<8>  domain_number;
+    bit<8>  minor_sdo_id;
+    bit<16> flag_field;
+}
+
+header ptp_correction_t {
+    bit<16> ns_high;                       // 48 bits of nanoseconds in two pieces: no adder is wider than 32 bits
+    bit<32> ns_low;
+    bit<16> fraction;                      // 2^-16 ns
+}
+
+header ptp_rest_t {
+    bit<32> message_type_specific;
+    bit<64> source_clock_identity;
+    bit<16> source_port_number;
+    bit<16> sequence_id;
+}
+
+// ---- header lists ----
+
+struct ingress_headers_t {
+    bridged_t             bridged;
+    ethernet_t            ethernet;
+    vlan_t                vlan;
+    ipv4_t                ipv4;
+    ipv6_t                ipv6;
+    udp_t                 udp;
+    probe_t               probe;
+}
+
+// A report has the headers of an ordinary datagram; INT's values serve stack entries and reports alike.
+struct egress_headers_t {
+    bridged_t             bridged;
+    recirculated_t        recirculated;
+    packet_in_t           packet_in;
+    ptp_metadata_t        ptp_metadata;    // for the egress MAC
+    ethernet_t            ethernet;
+    vlan_t                vlan;
+    ipv4_t                ipv4;
+    ipv6_t                ipv6;
+    udp_t                 udp;
+    report_group_t        report_group;
+    report_individual_t   report_individual;
+    report_main_t         report_main;
+    int_shim_t            int_shim;
+    int_md_t              int_md;
+    int_mx_t              int_mx;
+    int_node_id_t             hop_node_id;
+    int_level1_ports_t        hop_level1_ports;
+    int_hop_latency_t         hop_latency;
+    int_queue_t               hop_queue;
+    int_ingress_tstamp_t      hop_ingress_tstamp;
+    int_egress_tstamp_t       hop_egress_tstamp;
+    int_level2_ports_t        hop_level2_ports;
+    int_tx_utilization_t      hop_tx_utilization;
+    int_buffer_t              hop_buffer;
+    int_checksum_complement_t hop_checksum_complement;
+    report_drop_t             report_drop;
+    // The inner packet of a report on a PTP message, up to its correctionField.
+    ethernet_t            inner_ethernet;
+    vlan_t                inner_vlan;
+    ipv4_t                inner_ipv4;
+    ipv6_t                inner_ipv6;
+    udp_t                 inner_udp;
+    ptp_start_t           ptp_start;
+    ptp_correction_t      ptp_correction;
+    probe_t               probe;
+}
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ingress: where a packet comes from, what it is, where it goes, and what egress has to do with it.
+
+control TempoIngress(inout ingress_headers_t hdr,
+                     inout ingress_metadata_t meta,
+                     in ingress_intrinsic_metadata_t ig_intr_md,
+                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                     inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+
+    IpCheck() ip_check;
+    Edge() edge;
+    Punt() punting;
+    Qos() qos;
+    FlowHash() flow_hash;
+    Lengths() lengths;
+    ReportFilterConfig() filter_config;
+    Interval() interval;
+    ReportDestination() destination;
+    Probe() probe;
+    Routing() routing;
+    L2Ptp() l2_ptp_forwarding;
+    IntSinkPorts() sink_ports;
+    Watchlist() watchlist;
+    IntRole() role;
+    DropReport() drop_reports;
+    IngressReport() ingress_report;
+
+    // Packets with something remarkable about them (the last event of each), and packets dropped, by reason; the
+    // indices are in ids.p4.
+    @id(COUNTER_INGRESS_EVENTS & 0xFFFFFF)
+    Counter<bit<64>, bit<4>>(INGRESS_EVENTS_SIZE, CounterType_t.PACKETS) ingress_events;
+    @id(COUNTER_DROPS & 0xFFFFFF)
+    Counter<bit<64>, bit<8>>(DROPS_SIZE, CounterType_t.PACKETS) drops;
+
+    @hidden
+    action bridge() {
+        hdr.bridged.setValid();
+        hdr.bridged.kind = KIND_PLAIN;
+        hdr.bridged.ingress_port = ig_intr_md.ingress_port;
+        hdr.bridged.ingress_tstamp = ig_intr_md.ingress_mac_tstamp;
+    }
+
+    @hidden
+    action address_report() {
+        hdr.ipv4.dst_addr = meta.collector_ip;
+        hdr.udp.dst_port = meta.report_udp_port;
+    }
+
+    @hidden
+    action finish_bridge() {
+        hdr.bridged.egress_port = meta.egress_port;
+        hdr.bridged.queue_id = meta.queue_id;
+        hdr.bridged.flow_hash = meta.flow_hash;
+        hdr.bridged.destination_id = meta.destination_id;
+        hdr.bridged.destination_configured = meta.destination_configured;
+        hdr.bridged.exempt = meta.exempt;
+        hdr.bridged.to_cpu = meta.punted;
+        hdr.bridged.replicated = meta.replicated;
+        hdr.bridged.remaining_hop_count = meta.source_remaining_hop_count;
+        hdr.bridged.marked_dscp = meta.dscp_marked;
+        hdr.bridged.latency_shift = meta.latency_shift;
+        hdr.bridged.interval_shift = meta.interval_shift;
+        ig_tm_md.ucast_egress_port = meta.egress_port;
+        ig_tm_md.qid = (QueueId_t)meta.queue_id;
+    }
+
+    @hidden
+    action postcard_of_probe() {
+        hdr.bridged.postcard = 1;
+        hdr.bridged.bitmap = meta.source_bitmap;
+    }
+
+    @hidden
+    action replicate_generated() {
+        ig_tm_md.mcast_grp_a = 7w0 ++ meta.generated_group;
+        hdr.bridged.kind = KIND_PROBE_OUT;
+    }
+
+    apply {
+        bridge();
+
+        // ---- what is it ----
+        if (meta.direct == 0 && meta.is_report == 0) {
+            ip_check.apply(hdr, meta);
+            if (meta.drop_reason == 0) {
+                edge.apply(hdr, meta, ig_intr_md);
+                punting.apply(hdr, meta, ig_intr_md);
+            }
+        }
+        filter_config.apply(meta);
+        lengths.apply(hdr, meta);
+        flow_hash.apply(hdr, meta);
+        destination.apply(meta);
+        if (meta.is_report == 1) {
+            if (meta.destination_configured == 1) {
+                address_report();
+            } else {
+                meta.drop_reason = DROP_NO_ROUTE;
+            }
+        }
+
+        // ---- where does it go ----
+        if (meta.drop_reason == 0 && meta.punted == 0) {
+            qos.apply(meta);
+            if (hdr.probe.isValid() && meta.int_marked == 0) {
+                probe.apply(hdr, meta, ig_intr_md);
+            }
+            if (meta.direct == 0 && meta.is_probe == 0) {
+                if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) {
+                    routing.apply(hdr, meta);
+                } else if (meta.l2_ptp == 1) {
+                    l2_ptp_forwarding.apply(hdr, meta, ig_intr_md, ig_tm_md);
+                } else {
+                    meta.drop_reason = DROP_UNKNOWN_ETHER_TYPE;
+                }
+            }
+        }
+
+        // ---- is it traced ----
+        if (meta.ptp_other_version == 1) {
+            meta.event = 1 + EVENT_PTP_VERSION;
+        }
+        if (meta.ptp_event == 1) {
+            hdr.bridged.kind = KIND_PTP_EVENT;
+        }
+        if (meta.is_report == 1) {
+            meta.exempt = 1;
+        } else if (meta.routed == 1) {
+            sink_ports.apply(meta);
+            if (meta.int_marked == 0) {
+                watchlist.apply(hdr, meta);
+            }
+            // The flow to the collector is exempt on every switch, even if its watchlist entry is missing.
+            if (meta.destination_configured == 1 && hdr.ipv4.isValid()
+                && hdr.ipv4.dst_addr == meta.collector_ip) {
+                meta.exempt = 1;
+            }
+            if (meta.exempt == 1) {
+                meta.source = SOURCE_NONE;
+                meta.postcard = 0;
+            } else if (meta.edge_port == 0 || meta.ptp_event == 1) {
+                meta.source = SOURCE_NONE;      // a PTP message's correctionField cannot be behind a stack
+            }
+            role.apply(hdr, meta);
+        } else if (meta.is_probe == 1) {
+            if (meta.postcard == 1) {
+                postcard_of_probe();
+            }
+        }
+        if (meta.generated == 1) {
+            replicate_generated();
+        }
+
+        // ---- what ends here ----
+        if (meta.drop_reason != 0) {
+            meta.report_reason = meta.drop_reason;
+        } else {
+            meta.report_reason = DROP_TRAFFIC_MANAGER;
+        }
+        if (meta.is_report == 0 && meta.punted == 0) {
+            interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
+            drop_reports.apply(hdr, meta, ig_intr_md);
+            if (meta.destination_configured == 1 && meta.exempt == 0) {
+                if (meta.drop_wanted == 1 && meta.drop_reason == 0) {
+                    ig_tm_md.deflect_on_drop = 1;
+                }
+                if (meta.stack_report == 1 || (meta.drop_wanted == 1 && meta.drop_reason != 0)) {
+                    ingress_report.apply(hdr, meta, ig_intr_md, ig_dprsr_md);
+                }
+            }
+        }
+        if (meta.rewrite_dscp == 1) {
+            if (hdr.ipv4.isValid()) {
+                hdr.ipv4.dscp = meta.new_dscp;
+            } else if (hdr.ipv6.isValid()) {
+                hdr.ipv6.dscp = meta.new_dscp;
+            }
+        }
+        finish_bridge();
+        if (meta.drop_reason != 0) {
+            drops.count(meta.drop_reason);
+            ig_dprsr_md.drop_ctl = 1;
+        } else if (meta.probe_ended == 1) {
+            ig_dprsr_md.drop_ctl = 1;
+        }
+        if (meta.event != 0) {
+            ingress_events.count(meta.event - 1);
+        }
+    }
+}

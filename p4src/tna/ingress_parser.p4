@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ingress parser. Only what ingress changes is taken out of the packet; INT, RoCEv2 and PTP are looked at and left
+// where they are, so that they need no room in the pipeline. Bytes that cannot be read as what they claim to
+// be stay payload, untouched.
+
+parser TempoIngressParser(packet_in packet,
+                          out ingress_headers_t hdr,
+                          out ingress_metadata_t meta,
+                          out ingress_intrinsic_metadata_t ig_intr_md) {
+
+    Checksum() ipv4_checksum;
+    Checksum() ipv4_rest;
+
+    state start {
+        packet.extract(ig_intr_md);
+        packet.advance(PORT_METADATA_SIZE);
+        transition select(ig_intr_md.ingress_port) {
+            CPU_PORT: parse_packet_out;
+            INTERNAL_PORT &&& INTERNAL_PORT_MASK: parse_internal;
+            default: parse_ethernet;
+        }
+    }
+
+    // ---- packets from inside the switch ----
+
+    state parse_internal {
+        transition select(packet.lookahead<bit<8>>()) {
+            RECIRCULATED_REPORT: parse_report;
+            8w0 &&& 8w0xE0: parse_generated;
+            default: reject;
+        }
+    }
+
+    // A report of this node, on its way to be routed: Ethernet, IPv4, UDP, and nothing that could be INT.
+    state parse_report {
+        recirculated_t recirculated;
+        packet.extract(recirculated);
+        meta.bucket = recirculated.bucket;
+        meta.is_report = 1;
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.ipv4);
+        packet.extract(hdr.udp);
+        ipv4_rest.subtract(hdr.ipv4);
+        meta.ipv4_residual = ipv4_rest.get();
+        meta.ether_type = ETHER_TYPE_IPV4;
+        meta.ip_protocol = IP_PROTOCOL_UDP;
+        meta.dscp = hdr.ipv4.dscp;
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition accept;
+    }
+
+    // The packet generator's buffer holds a packet-out header and a probe. The egress port in that header is
+    // a multicast group: one generated packet becomes one probe per port of the group.
+    state parse_generated {
+        pktgen_timer_header_t generator;
+        packet_out_t from_cpu;
+        packet.extract(generator);
+        packet.extract(from_cpu);
+        meta.generated = 1;
+        meta.direct = 1;
+        meta.generated_group = from_cpu.egress_port;
+        transition parse_ethernet;
+    }
+
+    state parse_packet_out {
+        packet_out_t from_cpu;
+        packet.extract(from_cpu);
+        meta.egress_port = from_cpu.egress_port;
+        transition select(from_cpu.submit_to_ingress) {
+            0: direct_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    state direct_packet_out {
+        meta.direct = 1;
+        transition parse_ethernet;
+    }
+
+    // ---- every packet ----
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        meta.ether_type = hdr.ethernet.ether_type;
+        transition select(hdr.ethernet.ether_type) {
+            ETHER_TYPE_IPV4: parse_ipv4;
+            ETHER_TYPE_IPV6: parse_ipv6;
+            ETHER_TYPE_VLAN: parse_vlan;
+            ETHER_TYPE_PTP: parse_l2_ptp;
+            default: accept;
+        }
+    }
+
+    // One tag; a second one is an EtherType that nobody here routes.
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        meta.ether_type = hdr.vlan.ether_type;
+        transition select(hdr.vlan.ether_type) {
+            ETHER_TYPE_IPV4: parse_ipv4;
+            ETHER_TYPE_IPV6: parse_ipv6;
+            ETHER_TYPE_PTP: parse_l2_ptp;
+            default: accept;
+        }
+    }
+
+    // The header checksum is kept up incrementally, so options need not be read; they are not verified either.
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        meta.ip_protocol = hdr.ipv4.protocol;
+        meta.dscp = hdr.ipv4.dscp;
+        ipv4_checksum.add(hdr.ipv4);
+        ipv4_rest.subtract(hdr.ipv4);
+        meta.ipv4_residual = ipv4_rest.get();
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
+            (4w4, 4w5): parse_ipv4_l4;
+            (4w4, 4w0 &&& 4w0xC): ip_header_length_wrong;
+            (4w4, 4w4): ip_header_length_wrong;
+            (4w4, _): accept;
+            default: ip_version_wrong;
+        }
+    }
+
+    state ip_header_length_wrong {
+        meta.ip_form = IP_HEADER_LENGTH_WRONG;
+        transition accept;
+    }
+
+    state ip_version_wrong {
+        meta.ip_form = IP_VERSION_WRONG;
+        transition accept;
+    }
+
+    // Only the first fragment has a transport header, and its length covers bytes that are not there:
+    // fragments are routed by addresses alone, all on one path.
+    state parse_ipv4_l4 {
+        meta.checksum_error = ipv4_checksum.verify();   // true: wrong
+        transition select(hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_UDP): parse_udp;
+            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_TCP): parse_tcp_ports;
+            default: accept;
+        }
+    }
+
+    // Extension headers are not looked into: such packets are routed by addresses (and flow label) alone.
+    state parse_ipv6 {
+        packet.extract(hdr.ipv6);
+        meta.ip_protocol = hdr.ipv6.next_header;
+        meta.dscp = hdr.ipv6.dscp;
+        transition select(hdr.ipv6.version, hdr.ipv6.next_header) {
+            (4w6, IP_PROTOCOL_UDP): parse_udp;
+            (4w6, IP_PROTOCOL_TCP): parse_tcp_ports;
+            (4w6, IP_PROTOCOL_ICMPV6): parse_icmp;
+            (4w6, _): accept;
+            default: ip_version_wrong;
+        }
+    }
+
+    state parse_icmp {
+        icmp_t icmp = packet.lookahead<icmp_t>();
+        meta.icmp_type = icmp.type;
+        transition accept;
+    }
+
+    state parse_tcp_ports {
+        tcp_ports_t tcp_ports = packet.lookahead<tcp_ports_t>();
+        meta.l4_src_port = tcp_ports.src_port;
+        meta.l4_dst_port = tcp_ports.dst_port;
+        transition accept;
+    }
+
+    // Marked code points are odd by convention (docs/p4.md): the parser cannot look into the table that
+    // declares them, and that table decides afterwards whether what was read here is INT at all.
+    state parse_udp {
+        packet.extract(hdr.udp);
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition select(meta.dscp[0:0], hdr.udp.dst_port) {
+            (1w1, _): look_at_int;
+            (_, UDP_PORT_ROCEV2): look_at_roce;
+            (_, UDP_PORT_PTP_EVENT): look_at_ptp;
+            (_, UDP_PORT_PTP_GENERAL): look_at_general_ptp;
+            (_, UDP_PORT_PROBE): parse_probe;
+            default: accept;
+        }
+    }
+
+    state look_at_int {
+        int_start_t int_start = packet.lookahead<int_start_t>();
+        meta.int_possible = 1;
+        meta.int_length_words = int_start.length_words;
+        meta.int_dscp = int_start.dscp;
+        meta.int_discard = int_start.discard;
+        meta.int_bitmap = int_start.instruction_bitmap;
+        transition select(int_start.shim_type, int_start.npt, int_start.length_words,
+                          int_start.version) {
+            (_, _, 8w0 &&& 8w0xFE, _): accept;                  // shorter than an INT header
+            (_, _, 8w2, _): accept;
+            (INT_SHIM_TYPE_MD, 2w0, _, INT_VERSION): found_int_md;
+            (INT_SHIM_TYPE_MX, 2w0, _, INT_VERSION): found_int_mx;
+            default: accept;
+        }
+    }
+
+    state found_int_md {
+        meta.int_found = INT_FOUND_MD;
+        transition accept;
+    }
+
+    state found_int_mx {
+        meta.int_found = INT_FOUND_MX;
+        transition accept;
+    }
+
+    state look_at_roce {
+        roce_start_t roce = packet.lookahead<roce_start_t>();
+        meta.roce_opcode = roce.opcode;
+        meta.roce_psn = roce.psn;
+        meta.roce_dest_qp = roce.dest_qp;
+        transition select(roce.opcode) {
+            ROCE_RC_RDMA_READ_RESPONSE_FIRST: look_at_aeth;
+            ROCE_RC_RDMA_READ_RESPONSE_LAST: look_at_aeth;
+            ROCE_RC_RDMA_READ_RESPONSE_ONLY: look_at_aeth;
+            ROCE_RC_ACKNOWLEDGE: look_at_aeth;
+            ROCE_RC_ATOMIC_ACKNOWLEDGE: look_at_aeth;
+            default: accept;
+        }
+    }
+
+    state look_at_aeth {
+        roce_start_t roce = packet.lookahead<roce_start_t>();
+        meta.roce_syndrome = roce.syndrome;
+        transition accept;
+    }
+
+    state parse_l2_ptp {
+        meta.l2_ptp = 1;
+        transition look_at_ptp;
+    }
+
+    state look_at_ptp {
+        ptp_start_t ptp = packet.lookahead<ptp_start_t>();
+        meta.ptp_message_type = ptp.message_type;
+        transition select(ptp.version_ptp, ptp.message_type) {
+            (PTP_VERSION, 4w0 &&& 4w0xC): found_ptp_event;
+            (PTP_VERSION, _): accept;
+            default: found_other_ptp_version;
+        }
+    }
+
+    state look_at_general_ptp {
+        ptp_start_t ptp = packet.lookahead<ptp_start_t>();
+        transition select(ptp.version_ptp) {
+            PTP_VERSION: accept;
+            default: found_other_ptp_version;
+        }
+    }
+
+    state found_ptp_event {
+        meta.ptp_event = 1;
+        transition accept;
+    }
+
+    state found_other_ptp_version {
+        meta.ptp_other_version = 1;
+        transition accept;
+    }
+
+    state parse_probe {
+        packet.extract(hdr.probe);
+        transition accept;
+    }
+}
+
+control TempoIngressDeparser(packet_out packet,
+                             inout ingress_headers_t hdr,
+                             in ingress_metadata_t meta,
+                             in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+
+    Checksum() ipv4_checksum;
+    Mirror(MIRROR_RECEIVED) mirror_received;
+
+    apply {
+        if (ig_dprsr_md.mirror_type == MIRROR_RECEIVED) {
+            mirror_received.emit<mirror_received_t>(meta.mirror_session, {
+                meta.mirror_kind, meta.report_dropped, meta.report_congested, meta.report_tracked,
+                meta.report_intermediate, meta.report_inner_type, meta.bucket, meta.queue_id,
+                meta.report_source_port, meta.report_seq, meta.report_ingress_port,
+                meta.report_egress_port, hdr.bridged.ingress_tstamp, meta.report_bits,
+                meta.drop_reason });
+        }
+        hdr.ipv4.header_checksum = ipv4_checksum.update({
+            hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+            hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl,
+            hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, meta.ipv4_residual });
+        packet.emit(hdr);
+    }
+}

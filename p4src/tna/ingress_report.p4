@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports of the packet as it was received: a stack at its sink, the end of a probe, or a drop. The mirrored copy is
+// the frame as it came in, with a header in front that says what ingress knows of this hop.
+
+control IngressReport(in ingress_headers_t hdr,
+                      inout ingress_metadata_t meta,
+                      in ingress_intrinsic_metadata_t ig_intr_md,
+                      inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+
+    @id(REGISTER_INGRESS_REPORT_SEQ & 0xFFFFFF)
+    Register<bit<32>, bit<6>>(REPORT_DESTINATION_SIZE, 0) ingress_report_seq;
+
+    // Read and written in one action, in the pass of the original packet: a report that the traffic manager
+    // loses then shows as a gap.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(ingress_report_seq) take_ingress_report_seq = {
+        void apply(inout bit<32> value, out bit<32> sequence_number) {
+            sequence_number = value;
+            value = value + 1;
+        }
+    };
+
+    @hidden
+    action report_stack() {
+        meta.report_bits = REPORT_BITS_STACK;
+        meta.report_tracked = 1;
+        meta.report_egress_port[8:0] = meta.egress_port;
+    }
+
+    @hidden
+    action report_drop() {
+        meta.report_bits = REPORT_BITS_DROP;
+        meta.report_dropped = 1;
+        meta.report_egress_port = 0xFFFF;
+    }
+
+    @hidden
+    action track() {
+        meta.report_tracked = 1;       // F = 0 promises that no telemetry is inside
+    }
+
+    @hidden
+    action inner_ethernet() {
+        meta.mirror_kind = KIND_RECEIVED_L2;
+        meta.report_inner_type = REPORT_INNER_TYPE_ETHERNET;
+    }
+
+    @hidden
+    action inner_ipv4() {
+        meta.mirror_kind = KIND_RECEIVED;
+        meta.report_inner_type = REPORT_INNER_TYPE_IPV4;
+    }
+
+    @hidden
+    action inner_ipv6() {
+        meta.mirror_kind = KIND_RECEIVED;
+        meta.report_inner_type = REPORT_INNER_TYPE_IPV6;
+    }
+
+    // A packet whose IP header cannot be trusted is reported from its Ethernet header on.
+    @hidden
+    table inner_packet {
+        key = {
+            meta.drop_reason: ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.ipv6.isValid(): ternary;
+        }
+        actions = { inner_ethernet; inner_ipv4; inner_ipv6; }
+        const default_action = inner_ethernet();
+        const entries = {
+            (DROP_IP_VERSION_INVALID, _, _): inner_ethernet();
+            (DROP_IP_HEADER_LENGTH_INVALID, _, _): inner_ethernet();
+            (DROP_IP_LENGTH_INVALID, _, _): inner_ethernet();
+            (_, true, _): inner_ipv4();
+            (_, _, true): inner_ipv6();
+        }
+    }
+
+    @hidden
+    action mirror() {
+        meta.report_ingress_port[8:0] = ig_intr_md.ingress_port;
+        ig_dprsr_md.mirror_type = MIRROR_RECEIVED;
+        meta.mirror_session = INGRESS_CLONE_SESSION;
+        meta.report_seq = take_ingress_report_seq.execute(meta.destination_id);
+    }
+
+    apply {
+        if (meta.drop_reason != 0) {
+            report_drop();
+            if (meta.int_found != INT_FOUND_NOTHING) {
+                track();
+            }
+        } else {
+            report_stack();
+        }
+        inner_packet.apply();
+        mirror();
+    }
+}

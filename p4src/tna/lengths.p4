@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do the IP, UDP and INT lengths agree? Lengths that contradict each other would wrap when INT is added or
+// removed. TNA has no comparison of two fields; a saturating difference of 0 means "not longer".
+
+control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
+
+    @hidden
+    action compare_ipv4() {
+        meta.l4_beyond_ip = meta.l4_end |-| hdr.ipv4.total_length;
+        meta.ip_beyond_l4 = hdr.ipv4.total_length |-| meta.l4_end;
+    }
+
+    @hidden
+    action compare_ipv6() {
+        meta.l4_beyond_ip = hdr.udp.length |-| hdr.ipv6.payload_length;
+        meta.ip_beyond_l4 = hdr.ipv6.payload_length |-| hdr.udp.length;
+    }
+
+    apply {
+        if (hdr.udp.isValid()) {
+            // UDP is only looked for behind an IPv4 header without options.
+            meta.l4_end = hdr.udp.length + 20;
+            meta.int_room = hdr.udp.length |-| 12;             // UDP header and shim
+            meta.int_bytes[9:2] = meta.int_length_words;
+            meta.int_beyond_udp = meta.int_bytes |-| meta.int_room;
+            if (hdr.ipv4.isValid()) {
+                compare_ipv4();
+            } else {
+                compare_ipv6();
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// IPv4 and IPv6 routing: longest prefix, then one bucket of an ECMP group.
+
+control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
+
+    // The bucket is hash modulo size. Groups keep their size, so a failed member is replaced by rewriting
+    // its buckets, and no other flow moves. Both tables share the members, so they share a stage.
+    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) bucket_hash;
+    @id(SELECTOR_ECMP & 0xFFFFFF)
+    ActionProfile(ECMP_SELECTOR_SIZE) ecmp_selector;
+    @id(SELECTOR_ECMP & 0xFFFFFF)
+    ActionSelector(ecmp_selector, bucket_hash, SelectorMode_t.FAIR, ECMP_GROUP_SIZE_MAX,
+                   ECMP_GROUPS_SIZE) ecmp_groups;
+
+    @id(ACTION_FORWARD)
+    action forward(@id(1) port_t port, @id(2) mac_addr_t dst_mac) {
+        meta.egress_port = port;
+        // A routed frame is addressed to this switch: its destination is our own address on the next link.
+        hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
+        hdr.ethernet.dst_addr = dst_mac;
+        meta.routed = 1;
+    }
+
+    @id(ACTION_FORWARD_VLAN)
+    action forward_vlan(@id(1) port_t port, @id(2) mac_addr_t dst_mac, @id(3) vlan_id_t vlan_id) {
+        meta.egress_port = port;
+        hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
+        hdr.ethernet.dst_addr = dst_mac;
+        meta.egress_tagged = 1;
+        meta.egress_vlan_id = vlan_id;
+        meta.routed = 1;
+    }
+
+    @id(ACTION_DROP)
+    action drop() {
+        meta.drop_reason = DROP_ROUTE_ACTION;
+    }
+
+    // Filled by the controller. Every route points to a member or a group of ecmp_selector. No direct counter:
+    // an action counts for one table only, and these actions serve two.
+    @id(TABLE_IPV4_LPM)
+    table ipv4_lpm {
+        key = {
+            hdr.ipv4.dst_addr: lpm @id(1) @name("dst_addr");
+            meta.ecmp_hash: selector;
+        }
+        actions = { forward; forward_vlan; drop; @defaultonly NoAction; }
+        const default_action = NoAction();
+        implementation = ecmp_groups;
+        size = IPV4_LPM_SIZE;
+    }
+
+    // Filled by the controller, as ipv4_lpm.
+    @id(TABLE_IPV6_LPM)
+    table ipv6_lpm {
+        key = {
+            hdr.ipv6.dst_addr: lpm @id(1) @name("dst_addr");
+            meta.ecmp_hash: selector;
+        }
+        actions = { forward; forward_vlan; drop; @defaultonly NoAction; }
+        const default_action = NoAction();
+        implementation = ecmp_groups;
+        size = IPV6_LPM_SIZE;
+    }
+
+    // A tag belongs to its link: it ends at the router. Priority bits are kept from tag to tag.
+    @hidden
+    action take_tag_off() {
+        hdr.ethernet.ether_type = hdr.vlan.ether_type;
+        hdr.vlan.setInvalid();
+    }
+
+    @hidden
+    action put_tag_on() {
+        hdr.vlan.setValid();
+        hdr.vlan.pcp = 0;
+        hdr.vlan.dei = 0;
+        hdr.vlan.vlan_id = meta.egress_vlan_id;
+        hdr.vlan.ether_type = meta.ether_type;
+        hdr.ethernet.ether_type = ETHER_TYPE_VLAN;
+    }
+
+    @hidden
+    action change_tag() {
+        hdr.vlan.vlan_id = meta.egress_vlan_id;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            if (hdr.ipv4.ttl == 0 || hdr.ipv4.ttl == 1) {
+                meta.drop_reason = DROP_TTL_EXPIRED;
+            } else {
+                ipv4_lpm.apply();
+                hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+            }
+        } else {
+            if (hdr.ipv6.hop_limit == 0 || hdr.ipv6.hop_limit == 1) {
+                meta.drop_reason = DROP_TTL_EXPIRED;
+            } else {
+                ipv6_lpm.apply();
+                hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
+            }
+        }
+        if (meta.routed == 1) {
+            if (meta.egress_tagged == 1) {
+                if (hdr.vlan.isValid()) {
+                    change_tag();
+                } else {
+                    put_tag_on();
+                }
+            } else if (hdr.vlan.isValid()) {
+                take_tag_off();
+            }
+        } else if (meta.drop_reason == 0) {
+            meta.drop_reason = DROP_NO_ROUTE;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is this target's own, and the same on every generation of it.
+#ifndef TEMPOTRACE_TNA_TARGET_P4
+#define TEMPOTRACE_TNA_TARGET_P4
+
+#if __TARGET_TOFINO__ == 1
+#include "tofino1.p4"
+#else
+#include "tofino2.p4"
+#endif
+
+// What a report's own metadata can hold; other bits are cleared (Telemetry Report v2.0). There is no transmit
+// utilisation and no buffer occupancy; level 2 interfaces are known where the controller names them.
+const int_bitmap_t REPORT_BITS_SUPPORTED = 0x7E00;
+
+// RepMdBits of reports that no watchlist entry asked for.
+const int_bitmap_t REPORT_BITS_STACK      = 0x4800;   // ports, ingress stamp
+const int_bitmap_t REPORT_BITS_DROP       = 0x4801;   // ports, ingress stamp, queue id and drop reason
+const int_bitmap_t REPORT_BITS_CONGESTION = 0x7C00;   // ports, latency, queue, both stamps
+
+// A packet from the controller has no ingress stamp of a port, hence no latency either.
+const int_bitmap_t REPORT_BITS_FROM_CPU   = 0x5600;
+
+// First byte of everything that the egress parser sees: what it is, and how far to read it.
+typedef bit<8> packet_kind_t;
+const packet_kind_t KIND_PLAIN         = 0x01;   // IP header at most
+const packet_kind_t KIND_INT_SOURCE    = 0x02;   // up to UDP: INT starts behind it
+const packet_kind_t KIND_INT_TRANSIT   = 0x03;   // up to the INT-MD header: the entry goes behind it
+const packet_kind_t KIND_INT_STRIP     = 0x04;   // up to UDP; shim, header and stack are skipped
+const packet_kind_t KIND_PTP_EVENT     = 0x05;   // up to the correctionField
+const packet_kind_t KIND_PROBE_OUT     = 0x06;   // a generated probe: it gets the port that it leaves by
+const packet_kind_t KIND_RECEIVED      = 0x81;   // mirrored at ingress; reported from its IP header on
+const packet_kind_t KIND_RECEIVED_L2   = 0x82;   // the same from Ethernet on
+const packet_kind_t KIND_HOP           = 0x83;   // mirrored at egress; reported from its IP header on
+const packet_kind_t KIND_HOP_L2        = 0x84;
+const packet_kind_t KIND_PTP           = 0x85;   // mirrored PTP message without its correctionField
+const packet_kind_t KIND_PTP_L2        = 0x86;
+
+// Values of mirror_type; 0 is no mirroring.
+const MirrorType_t MIRROR_RECEIVED = 1;          // ingress: the packet as received
+const MirrorType_t MIRROR_HOP      = 2;          // egress: the packet as it leaves
+const MirrorType_t MIRROR_PTP      = 3;          // egress: the same without a correctionField
+
+// A recirculated report starts with this byte; a generated packet starts with three zero bits.
+const bit<8> RECIRCULATED_REPORT = 0xFF;
+
+#endif
