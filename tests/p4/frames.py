@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames made byte by byte, from the standards and not with the product's encoders."""
 
+from typing import Any
+
 from tests.p4.wire import (
     IPV4,
     IPV6,
@@ -156,9 +158,9 @@ def reth(virtual_address: int = 0x1122334455667788, key: int = 0xABCD, length: i
     return virtual_address.to_bytes(8, "big") + key.to_bytes(4, "big") + length.to_bytes(4, "big")
 
 
-def cnp(**changes: int) -> bytes:
+def cnp(**changes: Any) -> bytes:
     """A congestion notification packet: BECN set, 16 zero bytes."""
-    frame = bytearray(roce(opcode=CNP, extended=bytes(16), payload=b"", psn=0, **changes))  # type: ignore[arg-type]  # keyword bundle
+    frame = bytearray(roce(opcode=CNP, extended=bytes(16), payload=b"", psn=0, **changes))
     frame[Offsets.of(bytes(frame)).l4 + 12] = 0x40
     return bytes(frame)  # the ICRC does not cover FECN and BECN
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bmv2_lab.switch import EgressCopy, EmbeddedSwitch, Emitted, SwitchProgram
-from bmv2_lab.switch.profiles import Profile
+from bmv2_lab.switch.profiles import GroupRow, Profile
 from bmv2_lab.switch.state import (
     CloneSession,
     SwitchState,
@@ -119,6 +119,11 @@ class Node:
         names = self._action(table, action)
         return self.state.add_entry(names[0], tuple(match), names[1], arguments, priority=priority)
 
+    def clear(self, *tables: str) -> None:
+        """Remove all entries of some tables."""
+        for table in tables:
+            self.state.table(self.names[table]).clear()
+
     def ternary(self, table: str, keys: dict[str, tuple[int, int]]) -> list[Match]:
         """A match on the named keys, each value and mask; the others match everything."""
         names = [key.name for key in self.state.table(self.names[table]).spec.key]
@@ -182,7 +187,7 @@ class Node:
             cells = self._profile.member_cells[first]
             self._profile.use(member_id=first, group_id=None, change=1)
         else:
-            rows = [(first + index, 1, 0) for index in range(members)]
+            rows: list[GroupRow] = [(first + index, 1, 0) for index in range(members)]
             self._profile.add_group(group, BUCKETS, rows)
             self._profile.use(member_id=None, group_id=group, change=1)
             cells = self._profile.groups[group].cells

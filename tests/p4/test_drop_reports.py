@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drop reports: which drops are reported, with what metadata, and in which form."""
 
+from typing import Any
+
 import pytest
 
 from bmv2_lab.switch.state import exact_match
@@ -61,12 +63,12 @@ def test_dropped_ip_packet_is_reported_as_received(reason: int, v6: bool) -> Non
     """D = 1, F = 0, the IP packet as it came in."""
     node = reporting()
     node.route_to_drop("fd00:0:7::" if v6 else "10.0.7.0", 48 if v6 else 24)
-    changes = {
+    changes: dict[int, dict[str, Any]] = {
         TTL_EXPIRED: {"ttl": 1},
         NO_ROUTE: {"dst": "2001:db8::1" if v6 else "192.0.2.1"},
         ROUTE_ACTION: {"dst": "fd00:0:7::1" if v6 else "10.0.7.1"},
-    }[reason]
-    frame = roce(v6=v6, dscp=0, payload=bytes(200), **changes)  # type: ignore[arg-type]  # keyword bundle
+    }
+    frame = roce(v6=v6, dscp=0, payload=bytes(200), **changes[reason])
     sent = node.send(frame, SPINE_IN)
     assert sent.forwarded == []
     node.expect_reports(sent, drop(node, sent, reason, ip_packet(frame)))
@@ -191,15 +193,24 @@ def test_packet_with_int_keeps_its_stack_in_the_report() -> None:
     node.expect_reports(sent, expected)
 
 
-def test_watched_flow_has_f_in_its_drop_report() -> None:
-    """A tracked flow's drop says so."""
+def test_f_says_that_telemetry_is_in_the_packet_not_that_it_was_watched() -> None:
+    """A dropped packet without INT headers has F = 0, even of a flow that XD reports elsewhere."""
     node = reporting(Node(101))
     node.watch_xd()
     node.route_to_drop("10.0.2.0", 24)
-    sent = node.send(roce(), SPINE_IN)
-    (report,) = sent.reports
-    assert report.flag_letters == "DF"
-    assert report.bits == DROP_BITS
+    frame = roce(dscp=0)
+    sent = node.send(frame, SPINE_IN)
+    node.expect_reports(sent, drop(node, sent, ROUTE_ACTION, ip_packet(frame)))
+
+
+def test_no_report_entry_keeps_drops_of_foreign_reports_silent() -> None:
+    """An entry of higher priority exempts addresses: that of another collector, say."""
+    node = reporting(Node(101))
+    keys = {"dst_addr": (ip("10.255.0.0"), 0xFFFF0000)}
+    node.add("drop_report", node.ternary("drop_report", keys), "NoAction", priority=9)
+    assert node.send(roce(dst="10.255.0.7"), SPINE_IN).reports == []
+    assert len(node.send(roce(), SPINE_IN).reports) == 1
+    assert node.drops == {NO_ROUTE: 2}
 
 
 def test_invalid_probe_is_reported() -> None:

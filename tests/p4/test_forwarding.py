@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routing of IPv4, IPv6 and VLANs, queues, controller packets, and packets that are dropped."""
 
+from typing import Any
+
 import pytest
 
 from tests.p4.dissect import expect_frame
@@ -12,7 +14,7 @@ from tests.p4.wire import ARP, LLDP, Offsets, ip, ip_checksum_is_right, refresh_
 VERSION_INVALID, TTL_EXPIRED, NO_ROUTE, HEADER_LENGTH_INVALID, CHECKSUM_INVALID = 25, 26, 29, 30, 31
 LENGTH_INVALID, UNKNOWN_ETHER_TYPE, ROUTE_ACTION = 128, 129, 131
 
-BETWEEN_V6 = {"src": HOST_V6[0], "dst": HOST_V6[1]}
+BETWEEN_V6: dict[str, Any] = {"src": HOST_V6[0], "dst": HOST_V6[1]}
 
 
 def router() -> Node:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """INT-MD v2.1 through the committed program: source, transit, sink."""
 
+from typing import Any
+
 import pytest
 
 from bmv2_lab.switch.state import exact_match
@@ -276,8 +278,8 @@ def test_silent_sink_port_makes_no_postcard_for_a_local_flow() -> None:
 @FAMILY
 def test_marked_packet_without_udp_loses_its_mark_at_the_last_hop(v6: bool) -> None:
     """TCP cannot carry INT here: a mark on it is removed, and the packet delivered."""
-    addresses = {"src": "fd00:0:1::1", "dst": "fd00:0:2::1"} if v6 else {}
-    frame = ip_frame(bytes(20) + b"some data", 6, dscp=27, ecn=1, **addresses)  # type: ignore[arg-type]  # keyword bundle
+    addresses: dict[str, Any] = {"src": "fd00:0:1::1", "dst": "fd00:0:2::1"} if v6 else {}
+    frame = ip_frame(bytes(20) + b"some data", 6, dscp=27, ecn=1, **addresses)
     last = sink_node()
     sent = last.send(frame, SINK_IN)
     expect_frame(sent.frame, with_class(routed(frame, SINK_PORT), dscp=26))

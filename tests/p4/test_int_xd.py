@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """INT-XD: the packet untouched, a postcard from every switch whose watchlist names it."""
 
+from typing import Any
+
 import pytest
 
 from tests.p4.dissect import expect_frame
@@ -80,7 +82,7 @@ def test_entry_chooses_the_metadata(bits: int, interfaces: bool) -> None:
     node.expect_reports(sent, *reports)
 
 
-KEYS = {
+KEYS: dict[str, Any] = {
     "src_addr": (ip("10.0.1.1"), 0xFFFFFFFF),
     "dst_addr": (ip("10.0.2.0"), 0xFFFFFF00),
     "protocol": (17, 0xFF),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Postcards for PTP event messages: the packet untouched, the hop reported."""
 
+from typing import Any
+
 import pytest
 
 from tests.p4.dissect import expect_frame
@@ -96,7 +98,7 @@ def test_entry_chooses_the_metadata(bits: int, interfaces: bool) -> None:
     node.expect_reports(sent, *reports)
 
 
-KEYS = {
+KEYS: dict[str, Any] = {
     "domain_number": (24, 0xFF),
     "message_type": (0, 0xF),
     "src_addr": (ip("10.0.1.1"), 0xFFFFFFFF),
@@ -111,7 +113,8 @@ def test_each_key_selects(name: str) -> None:
     value, mask = KEYS[name]
     for wanted, count in ((value, 1), (value ^ 1, 0)):
         node = transit_node()
-        node.watch_ptp(**{name: (wanted, mask)})
+        keys: dict[str, Any] = {name: (wanted, mask)}
+        node.watch_ptp(**keys)
         assert len(node.send(ptp(), SPINE_IN).reports) == count
 
 

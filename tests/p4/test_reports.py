@@ -109,7 +109,7 @@ def test_report_waits_in_the_queue_of_its_dscp() -> None:
 def test_source_port_carries_the_entropy_of_the_flow() -> None:
     """One flow, one source port, on every switch and in both gresses; many flows, many ports."""
     nodes = [leaf(), sink_node(7)]
-    ports = []
+    ports: list[int] = []
     for number in range(200):
         marked = marked_frame(sport=0x8000 + number, payload=8)
         sent = [node.send(marked, 1).reports for node in nodes]
