@@ -118,12 +118,19 @@ def steered_rows(rows: Corrections, log: ServoLog) -> Corrections:
         np.minimum.accumulate(log.start_local_ns[:0:-1])[::-1],
     )
     for row in rows:
-        for piece in range(len(log.adjustments)):
+        for piece in _pieces_of(row, log):
             last = piece == len(log.adjustments) - 1
             one = _on_piece(row, log, piece, None if last else int(ends_local_ns[piece]))
             if one is not None:
                 result.append(one)
     return np.concatenate(result) if result else rows[:0]
+
+
+def _pieces_of(row: np.void, log: ServoLog) -> range:
+    """Pieces that a row can lie on, by free-running time; one more at either end for rounding."""
+    first = np.searchsorted(log.start_free_ns, row["valid_from_local_ns"], side="right") - 2
+    last = np.searchsorted(log.start_free_ns, row["valid_to_local_ns"], side="left") + 1
+    return range(max(int(first), 0), min(int(last), len(log.adjustments)))
 
 
 def _on_piece(
