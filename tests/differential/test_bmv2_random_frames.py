@@ -186,6 +186,7 @@ class Configured:
 def test_random_frames_leave_both_switches_alike(bmv2_mirror: Mirror, mode: str, seed: int) -> None:
     """Every frame, report and counter of thousands of valid and damaged frames is the same."""
     switch = Configured(mode=mode).switch
+    bmv2_mirror.start_fresh(switch)
     frames = RandomFrames(seed)
     for number in range(PACKETS):
         frame, port = frames.next()

@@ -8,6 +8,8 @@ by what the field differs. Copies of one frame leave BMv2 in no defined order ac
 """
 
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from finsy import pbutil
@@ -19,7 +21,14 @@ from bmv2_lab.switch.pipeline_info import PipelineInfo
 from bmv2_lab.switch.tables import Cell, Match
 from bmv2_lab.switch.translate import SwitchProgram
 from controller.pipeline import Pipeline
-from tests.support.bmv2_state import Row, read_rows, updates
+from tests.support.bmv2_state import (
+    REPLICATION,
+    Rows,
+    fingerprint,
+    kept_at_takeover,
+    read_rows,
+    updates,
+)
 from tests.support.bmv2_switch import Bmv2Switch
 from tests.support.frame_fields import Dissection, dissect, ones_sum
 
@@ -27,6 +36,16 @@ POOL_SIZE = 4
 """BMv2 processes per test session: a path of as many switches keeps all its nodes loaded."""
 RESIDENCE = 100
 """Stamp units that a copy stays in the embedded switch; BMv2's own are masked."""
+
+TIME_ARGUMENTS: dict[str, dict[int, Callable[[int], int]]] = {
+    "set_report_filter": {2: lambda _: 40, 3: lambda _: 44},
+    "set_queue_report": {1: lambda latency: 0xFFFFFFFF if latency else 0},
+}
+"""Arguments in stamp units, which decide by how long things take: both switches run with others.
+
+A filter's latency steps and intervals are longer than any test; a queue's latency threshold is 0
+or never reached.
+"""
 
 Frames = list[tuple[int, bytes]]
 EntryKey = tuple[str, tuple[Match, ...], int]
@@ -51,7 +70,7 @@ class _Twin:
     counters: dict[str, list[int]]
     entry_counters: dict[EntryKey, list[int]] = field(default_factory=dict)
     loads: int = 0
-    rows: dict[tuple[str, object], Row] = field(default_factory=dict)
+    wants_push: bool = False
     now: int = 1_000_000
 
 
@@ -61,6 +80,8 @@ class _Slot:
 
     bmv2: Bmv2Switch
     twin: _Twin | None = None
+    rows: Rows = field(default_factory=dict)
+    marks: list[object] = field(default_factory=list)
     used: int = 0
 
 
@@ -83,17 +104,31 @@ class Mirror:
 
     def compare(self, switch: EmbeddedSwitch, frame: bytes, port: int) -> None:
         """One frame into both switches."""
+        with _timeless(switch):
+            self._compare(switch, frame, port)
+
+    def _compare(self, switch: EmbeddedSwitch, frame: bytes, port: int) -> None:
         twin = self._twin(switch)
-        slot = self._slot(twin)
-        rows = read_rows(switch, twin.info)
-        for batch in updates(rows, twin.rows):
-            slot.bmv2.write(batch)
-        twin.rows = rows
+        slot = self._slot(switch, twin)
+        marks = fingerprint(switch.state)
+        if marks != slot.marks:
+            self._write(slot, read_rows(switch, twin.info))
+            slot.marks = marks
         expected = _run(switch, twin, frame, port)
         actual = slot.bmv2.send(frame, port)
         self.counts.packets += 1
         self.counts.frames += len(actual)
         assert_same(expected, actual)
+
+    def start_fresh(self, switch: EmbeddedSwitch) -> None:
+        """BMv2 counts from zero for this switch, which has sent nothing yet."""
+        self._twin(switch).wants_push = True
+
+    @staticmethod
+    def _write(slot: _Slot, rows: Rows) -> None:
+        for batch in updates(rows, slot.rows):
+            slot.bmv2.write(batch)
+        slot.rows = rows
 
     def _twin(self, switch: EmbeddedSwitch) -> _Twin:
         twin = self._twins.get(switch)
@@ -107,7 +142,7 @@ class Mirror:
             self.counts.nodes += 1
         return twin
 
-    def _slot(self, twin: _Twin) -> _Slot:
+    def _slot(self, switch: EmbeddedSwitch, twin: _Twin) -> _Slot:
         """The process that holds a twin: its own, a new one, or the one not used for longest."""
         self._clock += 1
         slot = next((slot for slot in self._slots if slot.twin is twin), None)
@@ -121,35 +156,53 @@ class Mirror:
                 self._slots.append(slot)
             else:
                 slot = min(self._slots, key=lambda item: item.used)
-            self._load(slot, twin)
+            self._load(slot, switch, twin)
         slot.used = self._clock
         return slot
 
-    def _load(self, slot: _Slot, twin: _Twin) -> None:
-        """Make a process a fresh switch, then bring back what the twin had."""
-        if slot.twin is not None:
-            groups = {
-                key: row
-                for key, row in slot.twin.rows.items()
-                if row.kind in ("clone_session", "multicast_group")
-            }
-            for batch in updates({}, groups):
-                slot.bmv2.write(batch)
-            # The evicted twin starts from nothing when it comes back.
-            slot.twin.rows = {}
+    def _load(self, slot: _Slot, switch: EmbeddedSwitch, twin: _Twin) -> None:
+        """Make a process another switch, with the registers that the twin has."""
+        old, has_registers = slot.twin, False
         slot.twin = None
-        slot.bmv2.push(self._p4info, self._json)
-        for name, cells in twin.registers.items():
-            for index, value in enumerate(cells):
-                if value:
-                    slot.bmv2.thrift.write_register(name, index, value)
+        if old is not None and not twin.wants_push:
+            has_registers = self._write_registers(slot, old.registers, twin.registers)
+        if has_registers:
+            self._write(slot, kept_at_takeover(slot.rows, read_rows(switch, twin.info)))
+        else:  # a push makes all anew, but leaves the copies of clone sessions behind
+            kept = {key: row for key, row in slot.rows.items() if row.kind not in REPLICATION}
+            self._write(slot, kept)
+            slot.bmv2.push(self._p4info, self._json)
+            slot.rows = {}
+            zero = {name: [0] * len(cells) for name, cells in twin.registers.items()}
+            assert self._write_registers(slot, zero, twin.registers), "this BMv2 has no Thrift"
+        slot.marks = []
         slot.twin = twin
         twin.loads += 1
+
+    @staticmethod
+    def _write_registers(
+        slot: _Slot, present: dict[str, list[int]], wanted: dict[str, list[int]]
+    ) -> bool:
+        """Write the cells that differ; False where they do and this BMv2 has no Thrift."""
+        differing = [
+            (name, index, value)
+            for name, cells in wanted.items()
+            if cells != present[name]
+            for index, value in enumerate(cells)
+            if value != present[name][index]
+        ]
+        try:
+            for row in differing:
+                slot.bmv2.thrift.write_register(*row)
+        except OSError:
+            return False
+        return True
 
     def compare_counters(self, switch: EmbeddedSwitch) -> None:
         """Packets of all counters, and packets and bytes of all entries."""
         twin = self._twins[switch]
-        slot = self._slot(twin)
+        slot = self._slot(switch, twin)
+        assert twin.wants_push, "start_fresh was not called"
         assert twin.loads == 1, "BMv2 was reset meanwhile and has lost its counts"
         for number, counter in twin.info.counters.items():
             name = counter.preamble.name
@@ -181,6 +234,30 @@ class Mirror:
             }
             for key, counts in theirs.items():
                 assert entries.get(key, (0, 0)) == counts, f"{table.name}: counters of {key}"
+
+
+@contextmanager
+def _timeless(switch: EmbeddedSwitch) -> Iterator[None]:
+    """Other arguments for actions that decide by time, for a while."""
+    numbers = {
+        number: TIME_ARGUMENTS[name.rsplit(".", 1)[-1]]
+        for number, name in (
+            (number, str(item["name"])) for number, item in switch.program.actions.items()
+        )
+        if name.rsplit(".", 1)[-1] in TIME_ARGUMENTS
+    }
+    tables = switch.state.tables.values()
+    cells = [entry.cell for table in tables for entry in table.entries.values()]
+    cells += [table.default for table in tables]
+    changed = [(cell, cell[:]) for cell in cells if cell[1] in numbers]
+    for cell, _ in changed:
+        for place, change in numbers[cell[1]].items():
+            cell[5 + place] = change(cell[5 + place])
+    try:
+        yield
+    finally:
+        for cell, own in changed:
+            cell[5:] = own[5:]
 
 
 def _cells(switch: EmbeddedSwitch) -> dict[EntryKey, Cell]:

@@ -6,7 +6,7 @@ of their own, since BMv2's server does not mix one-shot and member programming i
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from finsy.proto import p4r
 
@@ -21,7 +21,8 @@ OWN_MEMBERS = 0x40000000
 """Members and groups of in-line routes are numbered from here on."""
 
 # In the order in which they must be inserted; deleted in the reverse order.
-KINDS = ("member", "group", "table", "default", "clone_session", "multicast_group")
+REPLICATION = ("clone_session", "multicast_group")
+KINDS = ("member", "group", "table", "default", *REPLICATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,13 @@ class Row:
     kind: str
     key: object
     content: bytes
+    uses_profile: bool = False
 
     def entity(self) -> p4r.Entity:
         return p4r.Entity.FromString(self.content)
+
+
+Rows = dict[tuple[str, object], Row]
 
 
 class _Reader:
@@ -43,6 +48,13 @@ class _Reader:
         self.state = state
         self.info = info
         self.own = OWN_MEMBERS
+        self.known: dict[int, tuple[str, int]] = {}
+        """Lists of cells that a profile holds: a member's or a group's, and its id."""
+        for profile in state.profiles.values():
+            for number, cells in profile.member_cells.items():
+                self.known[id(cells)] = ("action_profile_member_id", number)
+            for number, group in profile.groups.items():
+                self.known[id(group.cells)] = ("action_profile_group_id", number)
 
     def rows(self) -> Iterator[Row]:
         for number, profile in self.info.profiles.items():
@@ -107,7 +119,11 @@ class _Reader:
         in_line = entry.cell[1] == INDIRECT and (
             not isinstance(control, EntryControl) or control.action_set is not None
         )
-        if in_line:
+        if in_line and id(entry.cell[5]) in self.known:
+            kind, number = self.known[id(entry.cell[5])]
+            message.action.Clear()
+            setattr(message.action, kind, number)
+        elif in_line:
             number = table.message.implementation_id
             group = p4r.Entity()
             group.action_profile_group.action_profile_id = number
@@ -122,7 +138,8 @@ class _Reader:
             message.action.Clear()
             message.action.action_profile_group_id = group_id
         key = (table.number, tuple(entry.match), entry.priority)
-        yield _row("table", key, p4r.Entity(table_entry=message))
+        row = _row("table", key, p4r.Entity(table_entry=message))
+        yield replace(row, uses_profile=table.profile is not None)
 
 
 def _row(kind: str, key: object, entity: p4r.Entity) -> Row:
@@ -136,14 +153,45 @@ def _replicas(
         message.replicas.add(egress_port=port, instance=instance)
 
 
-def read_rows(switch: EmbeddedSwitch, info: PipelineInfo) -> dict[tuple[str, object], Row]:
+def read_rows(switch: EmbeddedSwitch, info: PipelineInfo) -> Rows:
     """Everything that was programmed, by kind and key."""
     return {(row.kind, row.key): row for row in _Reader(switch.state, info).rows()}
 
 
-def updates(
-    wanted: dict[tuple[str, object], Row], present: dict[tuple[str, object], Row]
-) -> list[list[p4r.Update]]:
+def fingerprint(state: SwitchState) -> list[object]:
+    """Equal as long as nothing was programmed; cheaper than reading all rows."""
+    marks: list[object] = [
+        dict(state.clone_sessions),
+        dict(state.multicast_groups),
+    ]
+    for table in state.tables.values():
+        marks.append([table.default[1], *table.default[5:]])
+        for entry in table.entries.values():
+            if entry.cell[1] == INDIRECT:
+                marks.append((entry.order, [(cell[1], *cell[5:]) for cell in entry.cell[5]]))
+            else:
+                marks.append((entry.order, entry.cell[1], *entry.cell[5:]))
+    for profile in state.profiles.values():
+        marks.append({number: (m.cell[1], *m.cell[5:]) for number, m in profile.members.items()})
+        marks.append({number: list(group.members) for number, group in profile.groups.items()})
+    return marks
+
+
+def kept_at_takeover(rows: Rows, wanted: Rows) -> Rows:
+    """Rows that may stay when a switch becomes another one: equal, and no part of a profile.
+
+    Members stand in a group in the order of their creation, so all of them are made anew.
+    """
+    return {
+        key: row
+        for key, row in rows.items()
+        if row.content == (wanted[key].content if key in wanted else None)
+        and row.kind not in ("member", "group")
+        and not row.uses_profile
+    }
+
+
+def updates(wanted: Rows, present: Rows) -> list[list[p4r.Update]]:
     """Batches of updates that lead from what is present to what is wanted."""
     update = p4r.Update
     batches: list[list[p4r.Update]] = []

@@ -183,7 +183,7 @@ class RandomFrames:
     def damaged(self, frame: bytes) -> bytes:
         """Bytes changed, cut off, or added; the IPv4 checksum is sometimes made right again.
 
-        An Ethernet header always remains: what BMv2 reads of a header that is not there is undefined.
+        An Ethernet header always remains: BMv2 reads anything of a header that is not there.
         """
         data = bytearray(frame)
         for _ in range(self.random.choice((0, 1, 1, 2, 5))):
