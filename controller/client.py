@@ -14,12 +14,39 @@ from typing import TypeVar
 
 import finsy as fy
 
-from controller.desired import LINK_DELAY_TABLE, LinkDelays, desired_state
-from controller.entries import Entry, TableEntry
+from controller.desired import LinkDelays
+from controller.entries import Entry
 from controller.fabric import Fabric, Switch
+from controller.findings import (
+    LINK_DELAY_NAMES,
+    NO_FINDINGS,
+    ROUTE_NAMES,
+    Findings,
+    Target,
+    link_delay_updates,
+)
 from controller.pipeline import Pipeline, load_pipeline
-from controller.reconcile import Operation, Update, batches, reconcile
-from controller.session import CONNECT_DEADLINE_S, SwitchError, open_session, program_schema
+from controller.reconcile import Operation, Update, batches
+from controller.session import (
+    CONNECT_DEADLINE_S,
+    SwitchError,
+    SwitchSession,
+    open_session,
+    program_schema,
+)
+
+__all__ = [
+    "DeployResult",
+    "FabricDifference",
+    "Findings",
+    "SwitchDifference",
+    "SwitchResult",
+    "UpdateResult",
+    "compare",
+    "deploy",
+    "write_link_delays",
+    "write_routes",
+]
 
 WRITE_SIZE_MAX = 500
 """Updates per write request: some 50 kB, and well below the 10 s that the library allows."""
@@ -83,6 +110,20 @@ class DeployResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateResult:
+    """Outcome of writing a part of what switches hold."""
+
+    written: dict[str, int]
+    """Updates that each switch took, by name; 0 where it held everything already."""
+    errors: tuple[SwitchError, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Every switch took all of its updates."""
+        return not self.errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchDifference:
     """What separates one switch from its desired state."""
 
@@ -110,20 +151,6 @@ class FabricDifference:
         return not self.errors and all(switch.in_sync for switch in self.switches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What is known of the fabric at run time and changes by itself, so it is not in the file."""
-
-    link_delays: LinkDelays | None = None
-    """2^-16 ns by switch and ingress port, for transparent clocks. None: whatever the switches
-    hold stays, since whoever maintains it is not this caller."""
-    failed_links: Collection[str] = ()
-    """Names of links that are down: their ports' flows go to the other ports of the ECMP set."""
-
-
-NO_FINDINGS = Findings()
-
-
 async def deploy(
     fabric: Fabric,
     addresses: Mapping[str, str] | None = None,
@@ -137,13 +164,83 @@ async def deploy(
     pipeline: in place of the one that comes with the product.
     """
     schema = program_schema(pipeline or load_pipeline())
-    desired = _desired(fabric, findings)
+    target = Target.of(fabric, findings)
     results, errors = await _side_by_side(
         fabric,
         addresses or {},
-        lambda switch, address: _deploy_switch(switch, address, desired, schema),
+        lambda switch, address: _deploy_switch(switch, address, target, schema),
     )
     return DeployResult(switches=tuple(results), errors=tuple(errors))
+
+
+async def write_link_delays(
+    fabric: Fabric,
+    link_delays: LinkDelays,
+    addresses: Mapping[str, str] | None = None,
+    pipeline: Pipeline | None = None,
+) -> UpdateResult:
+    """Have all switches hold these link delays, and touch nothing else: made to be called often."""
+
+    def updates(switch: Switch, actual: list[Entry]) -> list[Update]:
+        return link_delay_updates(fabric, switch, link_delays, actual)
+
+    return await _write_part(fabric, LINK_DELAY_NAMES, updates, addresses, pipeline)
+
+
+async def write_routes(
+    fabric: Fabric,
+    failed_links: Collection[str],
+    addresses: Mapping[str, str] | None = None,
+    pipeline: Pipeline | None = None,
+) -> UpdateResult:
+    """Route around the links of these names, and touch nothing but routes: for link failures.
+
+    Only buckets that led to a failed port are rewritten, or return to a port that works again.
+    """
+    target = Target.of(fabric, Findings(failed_links=failed_links))
+
+    def updates(switch: Switch, actual: list[Entry]) -> list[Update]:
+        return target.updates(switch.name, actual, ROUTE_NAMES)
+
+    return await _write_part(fabric, ROUTE_NAMES, updates, addresses, pipeline)
+
+
+async def _write_part(
+    fabric: Fabric,
+    names: frozenset[str],
+    updates_of: Callable[[Switch, list[Entry]], list[Update]],
+    addresses: Mapping[str, str] | None,
+    pipeline: Pipeline | None,
+) -> UpdateResult:
+    schema = program_schema(pipeline or load_pipeline())
+
+    async def one(switch: Switch, address: str) -> tuple[str, int]:
+        async with open_session(
+            name=switch.name, address=address, device_id=switch.device_id, schema=schema
+        ) as session:
+            await _take_charge(session, address)
+            if await session.pipeline_cookie() != schema.p4cookie:
+                raise SwitchError(
+                    switch=switch.name, message="it runs another pipeline; deploy first"
+                )
+            updates = updates_of(switch, await session.read_entries(names))
+            for batch in batches(updates, size_max=WRITE_SIZE_MAX):
+                await session.write(batch)
+        return switch.name, len(updates)
+
+    results, errors = await _side_by_side(fabric, addresses or {}, one)
+    return UpdateResult(written=dict(results), errors=tuple(errors))
+
+
+async def _take_charge(session: SwitchSession, address: str) -> None:
+    try:
+        async with asyncio.timeout(CONNECT_DEADLINE_S):
+            await session.become_primary()
+    except TimeoutError as error:
+        raise SwitchError(
+            switch=session.name,
+            message=f"{address} did not answer within {CONNECT_DEADLINE_S:g} s",
+        ) from error
 
 
 async def compare(
@@ -155,43 +252,13 @@ async def compare(
 ) -> FabricDifference:
     """Read all switches and compare; writes nothing and takes no switch from its controller."""
     schema = program_schema(pipeline or load_pipeline())
-    desired = _desired(fabric, findings)
+    target = Target.of(fabric, findings)
     results, errors = await _side_by_side(
         fabric,
         addresses or {},
-        lambda switch, address: _compare_switch(switch, address, desired, schema),
+        lambda switch, address: _compare_switch(switch, address, target, schema),
     )
     return FabricDifference(switches=tuple(results), errors=tuple(errors))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Desired:
-    """Entries by switch, and the tables that somebody else fills."""
-
-    entries: dict[str, tuple[Entry, ...]]
-    foreign_tables: frozenset[str]
-
-    def updates(self, switch_name: str, actual: list[Entry]) -> list[Update]:
-        """What separates a switch from its desired entries."""
-        ours = [
-            entry
-            for entry in actual
-            if not (isinstance(entry, TableEntry) and entry.table in self.foreign_tables)
-        ]
-        return reconcile(self.entries[switch_name], ours)
-
-
-def _desired(fabric: Fabric, findings: Findings) -> _Desired:
-    return _Desired(
-        entries=desired_state(
-            fabric, link_delays=findings.link_delays, failed_links=findings.failed_links
-        ),
-        foreign_tables=frozenset() if findings.link_delays is not None else _MAINTAINED,
-    )
-
-
-_MAINTAINED = frozenset({LINK_DELAY_TABLE})
-"""Tables that a running correction fills, and a deployment leaves alone."""
 
 
 async def _side_by_side(
@@ -224,24 +291,17 @@ async def _side_by_side(
 
 
 async def _deploy_switch(
-    switch: Switch, address: str, desired: _Desired, schema: fy.P4Schema
+    switch: Switch, address: str, target: Target, schema: fy.P4Schema
 ) -> SwitchResult:
     async with open_session(
         name=switch.name, address=address, device_id=switch.device_id, schema=schema
     ) as session:
-        try:
-            async with asyncio.timeout(CONNECT_DEADLINE_S):
-                await session.become_primary()
-        except TimeoutError as error:
-            raise SwitchError(
-                switch=switch.name,
-                message=f"{address} did not answer within {CONNECT_DEADLINE_S:g} s",
-            ) from error
+        await _take_charge(session, address)
         push = await session.pipeline_cookie() != schema.p4cookie
         if push:
             await session.push_pipeline()
         actual = await session.read_entries()
-        updates = desired.updates(switch.name, actual)
+        updates = target.updates(switch.name, actual)
         for batch in batches(updates, size_max=WRITE_SIZE_MAX):
             await session.write(batch)
         if updates:
@@ -253,14 +313,14 @@ async def _deploy_switch(
         inserted=done[Operation.INSERT],
         modified=done[Operation.MODIFY],
         deleted=done[Operation.DELETE],
-        entries_desired=len(desired.entries[switch.name]),
+        entries_desired=len(target.entries(switch.name)),
         entries_read_back=len(actual),
-        drift=tuple(desired.updates(switch.name, actual)),
+        drift=tuple(target.updates(switch.name, actual)),
     )
 
 
 async def _compare_switch(
-    switch: Switch, address: str, desired: _Desired, schema: fy.P4Schema
+    switch: Switch, address: str, target: Target, schema: fy.P4Schema
 ) -> SwitchDifference:
     async with open_session(
         name=switch.name, address=address, device_id=switch.device_id, schema=schema
@@ -271,6 +331,6 @@ async def _compare_switch(
     return SwitchDifference(
         name=switch.name,
         pipeline_differs=differs,
-        entries_desired=len(desired.entries[switch.name]),
-        updates=tuple(desired.updates(switch.name, actual)),
+        entries_desired=len(target.entries(switch.name)),
+        updates=tuple(target.updates(switch.name, actual)),
     )

@@ -67,18 +67,20 @@ def desired_entries(
     *,
     routes: RouteTable | None = None,
     link_delays: LinkDelays | None = None,
+    held: Mapping[int, int] | None = None,
 ) -> tuple[Entry, ...]:
     """The desired entries of one switch.
 
     routes: spares the shortest paths, or has been computed with failed links.
     link_delays: what the correction has found; not part of the file, since it changes by itself.
+    held: where the switch's ECMP members lead now (`route_entries.held_ports`).
     """
     switch = fabric.switch(switch_name)
     table = routes or compute_routes(fabric)
     attached = table.attached[switch_name]
     delays = (link_delays or {}).get(switch_name, {})
     return (
-        *route_entries(fabric, table, switch_name),
+        *route_entries(fabric, table, switch_name, held),
         *_classes(fabric),
         *_edge(fabric, switch, attached),
         *_punt(fabric),
@@ -160,8 +162,10 @@ def _punt_matches(rule: PuntRule) -> Iterator[dict[str, MatchValue | int]]:
 
 def _mtus(fabric: Fabric, switch_name: str) -> Iterator[TableEntry]:
     for link in fabric.links:
+        if link.mtu_bytes is None:
+            continue
         for end in (link.a, link.b):
-            if end.node == switch_name and link.mtu_bytes is not None:
+            if end.node == switch_name:
                 yield TableEntry.of(
                     "int_egress_mtu",
                     {"egress_port": end.port},

@@ -188,6 +188,8 @@ class Link:
     """Share among the links of one ECMP set (WCMP); None: its speed in Gb/s."""
     vlan: int | None = None
     """802.1Q tag of the frames on it; None: untagged."""
+    drained: bool = False
+    """Out of use for routed traffic, for maintenance: flows go over the rest of its ECMP set."""
 
     @property
     def name(self) -> str:

@@ -224,6 +224,11 @@ def _links(fabric: Fabric) -> Iterator[FabricProblem]:
                 f"the link joins {link.a.node} and {link.b.node}; "
                 "expected two switches, or a switch and a host",
             )
+        if link.drained and {link.a.node, link.b.node} & host_names:
+            yield FabricProblem(
+                ("links", index, "drained"),
+                "the only link of a host has no other way round; expected one between switches",
+            )
         if link.length_m is not None and link.length_tolerance_m > link.length_m:
             yield FabricProblem(
                 ("links", index, "length_tolerance_m"),

@@ -202,4 +202,6 @@ def _link_fields(link: Link) -> Fields:
         fields.append(("weight", str(link.weight)))
     if link.vlan is not None:
         fields.append(("vlan", str(link.vlan)))
+    if link.drained:
+        fields.append(("drained", "true"))
     return fields

@@ -243,4 +243,5 @@ def _link(node: Node) -> Link:
         mtu_bytes=node.get("mtu_bytes"),
         weight=node.get("weight"),
         vlan=node.get("vlan"),
+        drained=node.get("drained", False),
     )

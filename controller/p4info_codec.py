@@ -5,7 +5,7 @@ Pure. Together with `session.py` the only place that knows the P4Runtime library
 client can take its place.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import finsy as fy
 from finsy.p4schema import P4MatchType
@@ -81,27 +81,37 @@ def decode_entry(message: p4r.Entity, schema: fy.P4Schema) -> Entry | None:
         raise CodecError(f"an answer of the switch cannot be decoded: {error}") from error
 
 
-def read_requests(schema: fy.P4Schema) -> Iterator[list[p4r.Entity]]:
-    """What to read to see all entries of a switch, in groups of bounded size."""
+def read_requests(
+    schema: fy.P4Schema, names: Collection[str] | None = None
+) -> Iterator[list[p4r.Entity]]:
+    """What to read to see all entries of a switch, in groups of bounded size.
+
+    names: only the entries of these tables and profiles, without defaults.
+    """
     together: list[p4r.Entity] = []
     for table in schema.tables:
-        if table.is_const:
+        if table.is_const or (names is not None and table.alias not in names):
             continue
         entity = p4r.Entity(table_entry=p4r.TableEntry(table_id=table.id))
         if table.size > READ_ALONE_SIZE_MIN:
             yield [entity]
         else:
             together.append(entity)
-        if table.action_profile is None and table.const_default_action is None:
+        if names is None and table.action_profile is None and table.const_default_action is None:
             together.append(
                 p4r.Entity(table_entry=p4r.TableEntry(table_id=table.id, is_default_action=True))
             )
     for profile in schema.action_profiles:
+        if names is not None and profile.alias not in names:
+            continue
         yield [
             p4r.Entity(action_profile_member=p4r.ActionProfileMember(action_profile_id=profile.id)),
             p4r.Entity(action_profile_group=p4r.ActionProfileGroup(action_profile_id=profile.id)),
         ]
-    yield [*together, *replication_entities()]
+    if names is None:
+        together += replication_entities()
+    if together:
+        yield together
 
 
 def replication_entities() -> list[p4r.Entity]:

@@ -6,7 +6,7 @@ others: a port's member is numbered by the port, a collector's by its destinatio
 by a node id; bucket i of group g is member g * 64 + i (`ecmp.py`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from controller.ecmp import (
     BUCKET_COUNT_MAX,
@@ -33,8 +33,25 @@ from controller.routing import NextHop, Route, RouteTable
 ECMP_SELECTOR = "ecmp_selector"
 
 
-def route_entries(fabric: Fabric, table: RouteTable, switch_name: str) -> Iterator[Entry]:
-    """Members, groups, then one table entry per prefix."""
+def held_ports(entries: Iterable[Entry]) -> dict[int, int]:
+    """Where the members that a switch holds lead: port by member id."""
+    return {
+        entry.member_id: value
+        for entry in entries
+        if isinstance(entry, Member)
+        for name, value in entry.action.params
+        if name == "port"
+    }
+
+
+def route_entries(
+    fabric: Fabric, table: RouteTable, switch_name: str, held: Mapping[int, int] | None = None
+) -> Iterator[Entry]:
+    """Members, groups, then one table entry per prefix.
+
+    held: `held_ports` of the switch. A bucket that an earlier failure has moved then stays where it
+    is while its own port is down, so that no flow is moved twice for nothing.
+    """
     ids = group_ids({switch.node_id for switch in fabric.switches})
     members: dict[int, Member] = {}
     groups: dict[int, Group] = {}
@@ -48,7 +65,7 @@ def route_entries(fabric: Fabric, table: RouteTable, switch_name: str) -> Iterat
         else:
             group_id = ids[route.group_node_id]
             if group_id not in groups:
-                buckets = _bucket_members(route, group_id, fabric.ecmp.buckets)
+                buckets = _bucket_members(route, group_id, fabric.ecmp.buckets, held or {})
                 members.update(buckets)
                 groups[group_id] = Group(
                     profile=ECMP_SELECTOR,
@@ -89,16 +106,19 @@ def _single_member(route: Route) -> Member:
     return Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hop))
 
 
-def _bucket_members(route: Route, group_id: int, bucket_count: int) -> dict[int, Member]:
+def _bucket_members(
+    route: Route, group_id: int, bucket_count: int, held: Mapping[int, int]
+) -> dict[int, Member]:
     """The members of a group, by id: one per bucket, whether or not a port has failed."""
     hops = {hop.port: hop for hop in route.next_hops}
     weights = {port: hop.weight for port, hop in hops.items()}
-    ports = fail_over(base_buckets(weights, bucket_count), weights, route.failed_ports)
+    member_ids = [bucket_member_id(group_id, bucket) for bucket in range(bucket_count)]
+    base = base_buckets(weights, bucket_count)
+    current = [held.get(member_id, home) for member_id, home in zip(member_ids, base, strict=True)]
+    ports = fail_over(base, weights, route.failed_ports, current=current)
     return {
         member_id: Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hops[port]))
-        for member_id, port in (
-            (bucket_member_id(group_id, bucket), port) for bucket, port in enumerate(ports)
-        )
+        for member_id, port in zip(member_ids, ports, strict=True)
     }
 
 

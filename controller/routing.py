@@ -14,7 +14,7 @@ from ipaddress import IPv4Network, IPv6Network
 import networkx as nx
 
 from controller.fabric import Collector, Fabric, Host, Link, Switch
-from controller.fabric_telemetry import IpNetwork, LinkEnd
+from controller.fabric_telemetry import IpNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -50,6 +50,7 @@ class AttachedHost:
 
     port: int
     host: Host
+    link: Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +81,10 @@ def compute_routes(fabric: Fabric, failed_links: Collection[str] = ()) -> RouteT
     if unknown:
         raise ValueError(f"there is no link {min(unknown)}")
     attached = attached_hosts(fabric)
-    usual = _paths(fabric, fabric.links)
-    now = (
-        _paths(fabric, [link for link in fabric.links if link.name not in failed_links])
-        if failed_links
-        else usual
-    )
+    usual = now = _paths(fabric, fabric.links)
+    up = [link for link in fabric.links if not link.drained and link.name not in failed_links]
+    if len(up) < len(fabric.links):
+        now = _paths(fabric, up)
     prefixes = {
         switch.name: _served(fabric, switch, attached[switch.name]) for switch in fabric.switches
     }
@@ -106,7 +105,9 @@ def attached_hosts(fabric: Fabric) -> dict[str, tuple[AttachedHost, ...]]:
     for link in fabric.links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near.node in found and far.node in hosts:
-                found[near.node].append(AttachedHost(port=near.port, host=hosts[far.node]))
+                found[near.node].append(
+                    AttachedHost(port=near.port, host=hosts[far.node], link=link)
+                )
     return {name: tuple(sorted(local, key=lambda one: one.port)) for name, local in found.items()}
 
 
@@ -149,18 +150,19 @@ def _paths(fabric: Fabric, links: Collection[Link]) -> _Paths:
                 uplinks[near.node][far.node].append(_next_hop(link, near.port, macs[far.node]))
     graph = _switch_graph(fabric, links)
     hops: dict[str, dict[str, tuple[NextHop, ...]]] = {name: {} for name in macs}
+    # Most targets of a switch are reached over the same neighbours: one tuple serves them all.
+    over: dict[tuple[str, tuple[str, ...]], tuple[NextHop, ...]] = {}
     for target in macs:
         distances = nx.single_source_shortest_path_length(graph, target)
         for name, distance in distances.items():
-            if name != target:
-                hops[name][target] = tuple(
-                    sorted(
-                        hop
-                        for neighbour, ways in uplinks[name].items()
-                        if distances[neighbour] == distance - 1
-                        for hop in ways
-                    )
-                )
+            if name == target:
+                continue
+            nearer = tuple(n for n in uplinks[name] if distances[n] == distance - 1)
+            ways = over.get((name, nearer))
+            if ways is None:
+                ways = tuple(sorted(hop for n in nearer for hop in uplinks[name][n]))
+                over[name, nearer] = ways
+            hops[name][target] = ways
     return _Paths(hops=hops)
 
 
@@ -192,7 +194,7 @@ def _routes_of(
     now: _Paths,
     prefixes: Mapping[str, tuple[IpNetwork, ...]],
 ) -> tuple[Route, ...]:
-    routes = [*_local_routes(fabric, switch, attached), *_collector_routes(fabric, switch)]
+    routes = [*_local_routes(switch, attached), *_collector_routes(fabric, switch)]
     node_ids = {other.name: other.node_id for other in fabric.switches}
     sets = {
         target: _with_failures(hops, now.hops[switch.name].get(target))
@@ -233,29 +235,23 @@ def _with_failures(
     Where other ports take over altogether (a longer way round), they are a set of their own; where
     nothing leads there any more, the usual set stays, and its packets are lost either way.
     """
-    if not now:
+    if not now or now is usual:
         return usual, ()
     if set(now) <= set(usual):
         return usual, tuple(hop.port for hop in usual if hop not in now)
     return now, ()
 
 
-def _local_routes(
-    fabric: Fabric, switch: Switch, attached: tuple[AttachedHost, ...]
-) -> list[Route]:
-    links: dict[LinkEnd, Link] = {}
-    for link in fabric.links:
-        links[link.a] = links[link.b] = link
+def _local_routes(switch: Switch, attached: tuple[AttachedHost, ...]) -> list[Route]:
     routes = []
     for local in attached:
-        link = links[LinkEnd(node=switch.name, port=local.port)]
         addresses: list[IpNetwork] = [IPv4Network(local.host.ip)]
         if local.host.ipv6 is not None:
             addresses.append(IPv6Network(local.host.ipv6))
         routes += [
             Route(
                 prefix=address,
-                next_hops=(_next_hop(link, local.port, local.host.mac),),
+                next_hops=(_next_hop(local.link, local.port, local.host.mac),),
                 group_node_id=switch.node_id,
             )
             for address in addresses

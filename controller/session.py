@@ -5,7 +5,7 @@ The adapter around finsy: what it raises is wrapped once, into a `SwitchError` t
 and entry. Everything above this file sees entries and updates only.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import finsy as fy
@@ -151,11 +151,14 @@ class SwitchSession:
                 )
             )
 
-    async def read_entries(self) -> list[Entry]:
-        """All entries of the switch: tables, defaults, members, groups of all kinds, sessions."""
+    async def read_entries(self, names: Collection[str] | None = None) -> list[Entry]:
+        """All entries of the switch: tables, defaults, members, groups of all kinds, sessions.
+
+        names: only those of these tables and profiles, without defaults.
+        """
         found: dict[EntryKey, Entry] = {}
         async with self._wrapped(None):
-            for entities in read_requests(self._schema):
+            for entities in read_requests(self._schema, names):
                 request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
                 async for reply in self._client.request_iter(request):
                     for message in reply.entities:

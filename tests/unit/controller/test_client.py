@@ -9,7 +9,7 @@ import pytest
 from finsy.proto import p4r
 
 from controller import client, session
-from controller.client import Findings, compare, deploy
+from controller.client import Findings, compare, deploy, write_link_delays, write_routes
 from controller.deploy_report import (
     difference_json,
     format_plan,
@@ -26,8 +26,9 @@ from controller.entries import (
 from controller.fabric import Fabric, PtpRole
 from controller.fabric_generate import leaf_spine
 from controller.fabric_telemetry import EthernetPtp
-from controller.p4info_codec import encode_entry
+from controller.p4info_codec import decode_entry, encode_entry
 from controller.pipeline import Pipeline, load_pipeline
+from controller.route_entries import held_ports
 from controller.session import program_schema
 from tests.support.fake_p4runtime import FakeSwitch, entity_key, serve_fake
 from tests.support.grpc_loop import in_grpc_loop
@@ -310,6 +311,58 @@ async def test_link_delays_stay_unless_they_are_given(fabric: Fabric, pipeline: 
         "  - ptp_link_delay [ingress_port=1]: set_link_delay(delay=-7)",
         "  - ptp_link_delay [ingress_port=11]: set_link_delay(delay=65536)",
     ]
+
+
+@in_grpc_loop
+async def test_link_delays_alone_are_written_quickly(fabric: Fabric, pipeline: Pipeline) -> None:
+    """One table is read and written; whatever else the switch holds is not looked at."""
+    clock = replace(fabric.models[0], ptp_role=PtpRole.TRANSPARENT_CLOCK)
+    leaf = only(replace(fabric, models=(clock, fabric.models[1])), "leaf1")
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        addresses = {"leaf1": address}
+        early = await write_link_delays(leaf, {}, addresses, pipeline)
+        assert [str(error) for error in early.errors] == [
+            "leaf1: it runs another pipeline; deploy first"
+        ]
+        await deploy(leaf, addresses, pipeline)
+        stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), SCHEMA)
+        switch.entities[entity_key(stray)] = stray
+        for delays, count in [({1: 5, 11: -6}, 2), ({1: 5, 11: -6}, 0), ({11: 7}, 2), ({}, 1)]:
+            written = await write_link_delays(leaf, {"leaf1": delays}, addresses, pipeline)
+            assert (written.ok, written.written) == (True, {"leaf1": count})
+        assert entity_key(stray) in switch.entities
+
+
+@in_grpc_loop
+async def test_second_failure_leaves_moved_flows_alone(pipeline: Pipeline) -> None:
+    """Buckets that the first failure moved stay while their new port works; all come home."""
+    fabric = leaf_spine(leaves=2, spines=4, hosts_per_leaf=1, tenants=["t"])
+    first, second = "leaf1:1-spine1:1", "leaf1:2-spine2:1"
+    switch = FakeSwitch()
+
+    def ports() -> dict[int, int]:
+        entries = [decode_entry(message, SCHEMA) for message in switch.entities.values()]
+        return held_ports(entry for entry in entries if entry is not None)
+
+    async with serve_fake(switch) as address:
+        addresses = {"leaf1": address}
+        await deploy(fabric, addresses, pipeline)
+        home = ports()
+        await write_routes(fabric, [first], addresses, pipeline)
+        once = ports()
+        await write_routes(fabric, [first, second], addresses, pipeline)
+        twice = ports()
+        findings = Findings(failed_links=[first, second])
+        same = await deploy(fabric, addresses, pipeline, findings=findings)
+        seen = await compare(fabric, addresses, pipeline, findings=findings)
+        await write_routes(fabric, [], addresses, pipeline)
+        assert ports() == home
+    assert {m for m in home if once[m] != home[m]} == {m for m in home if home[m] == 1}
+    assert {m for m in home if twice[m] != once[m]} == {m for m in home if once[m] == 2}
+    assert {twice[m] for m in home if home[m] <= 4} == {3, 4}
+    assert same.entries_written == 0
+    assert seen.switches[0].in_sync
 
 
 @in_grpc_loop

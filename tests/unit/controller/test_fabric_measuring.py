@@ -4,6 +4,7 @@
 import re
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -103,7 +104,7 @@ def full() -> Fabric:
         models=(replace(SMALL.models[0], ptp_role=PtpRole.TRANSPARENT_CLOCK), SMALL.models[1]),
         hosts=hosts,
         switches=(leaf, *SMALL.switches[1:]),
-        links=(replace(SMALL.links[0], weight=65535, vlan=4094), *SMALL.links[1:]),
+        links=(replace(SMALL.links[0], weight=65535, vlan=4094, drained=True), *SMALL.links[1:]),
         ecmp=Ecmp(buckets=63, seed=0xFFFFFFFF, hash_flow_label=True),
         reports=Reports(
             dscp=46,
@@ -610,6 +611,14 @@ CASES = [
         "1 to 65535",
     ),
     (
+        "drained access link",
+        'b: "h1:1", speed_gbps: 100',
+        'b: "h1:1", speed_gbps: 100, drained: true',
+        "h1:1",
+        "links[4].drained",
+        "the only link of a host has no other way round",
+    ),
+    (
         "coarse transparent clock",
         "ptp_role: none\n    stamp_unit_ns: 1",
         "ptp_role: transparent_clock\n    stamp_unit_ns: 65536",
@@ -676,3 +685,12 @@ def test_damaged_text_is_read_or_refused_in_one_line(data: st.DataObject) -> Non
     except FabricError as error:
         message = str(error)
     assert ONE_LINE.match(message)
+
+
+def test_examples_of_the_documentation_are_read() -> None:
+    """Each further YAML block of docs/fabric.md fits into a file as it stands."""
+    page = (Path(__file__).parents[3] / "docs" / "fabric.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in page.split("```yaml\n")[2:]]
+    assert blocks
+    for block in blocks:
+        assert parse_fabric(TEXT + block) != SMALL

@@ -180,6 +180,16 @@ def test_failed_link_stays_in_its_sets_and_is_marked() -> None:
     assert by_prefix["10.0.6.0/24"].group_node_id == 2
 
 
+def test_drained_link_is_avoided_like_a_failed_one() -> None:
+    """An operator takes a link out of use in the file; the fabric stays as it is otherwise."""
+    fabric = leaf_spine()
+    links = tuple(
+        replace(link, drained=True) if str(link.a) == "leaf5:2" else link for link in fabric.links
+    )
+    drained = replace(fabric, links=links)
+    assert compute_routes(drained).routes == compute_routes(fabric, ["leaf5:2-spine2:5"]).routes
+
+
 def test_way_round_is_a_set_of_its_own() -> None:
     """A spine that lost its cable to a leaf goes through the others, which were no set before."""
     routes = compute_routes(leaf_spine(), ["leaf5:2-spine2:5"]).routes["spine2"]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What switches must hold, given the file, what was found at run time, and what they hold now.
+
+Pure. The file alone does not say it all: links fail, and transparent clocks get the delays that the
+correction has estimated.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Self
+
+from controller.desired import LINK_DELAY_TABLE, LinkDelays, desired_entries
+from controller.entries import Entry, Group, Member, TableEntry
+from controller.fabric import Fabric, Switch
+from controller.ptp_entries import link_delay_entries
+from controller.reconcile import Update, reconcile
+from controller.route_entries import ECMP_SELECTOR, held_ports
+from controller.routing import RouteTable, compute_routes
+
+ROUTE_NAMES = frozenset({ECMP_SELECTOR, "ipv4_lpm", "ipv6_lpm"})
+"""Tables and profiles that hold the routes."""
+LINK_DELAY_NAMES = frozenset({LINK_DELAY_TABLE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is known of the fabric at run time and changes by itself, so it is not in the file."""
+
+    link_delays: LinkDelays | None = None
+    """2^-16 ns by switch and ingress port, for transparent clocks. None: whatever the switches
+    hold stays, since whoever maintains it is not this caller."""
+    failed_links: Collection[str] = ()
+    """Names of links that are down: their ports' flows go to the other ports of the ECMP set."""
+
+
+NO_FINDINGS = Findings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The desired entries of a fabric's switches under some findings."""
+
+    fabric: Fabric
+    routes: RouteTable
+    link_delays: LinkDelays | None
+
+    @classmethod
+    def of(cls, fabric: Fabric, findings: Findings) -> Self:
+        """Computes the routes once for all switches."""
+        return cls(
+            fabric=fabric,
+            routes=compute_routes(fabric, findings.failed_links),
+            link_delays=findings.link_delays,
+        )
+
+    def entries(self, switch_name: str, actual: Collection[Entry] = ()) -> tuple[Entry, ...]:
+        """The desired entries of a switch that holds `actual`."""
+        return desired_entries(
+            self.fabric,
+            switch_name,
+            routes=self.routes,
+            link_delays=self.link_delays,
+            held=held_ports(actual),
+        )
+
+    def updates(
+        self, switch_name: str, actual: Collection[Entry], names: frozenset[str] | None = None
+    ) -> list[Update]:
+        """What separates a switch from its desired entries; with `names`, in these tables only."""
+        foreign = LINK_DELAY_NAMES if self.link_delays is None else frozenset()
+
+        def ours(entries: Collection[Entry]) -> list[Entry]:
+            named = ((entry, _name(entry)) for entry in entries)
+            return [
+                entry
+                for entry, name in named
+                if name not in foreign and (names is None or name in names)
+            ]
+
+        return reconcile(ours(self.entries(switch_name, actual)), ours(actual))
+
+
+def link_delay_updates(
+    fabric: Fabric, switch: Switch, link_delays: LinkDelays, actual: Collection[Entry]
+) -> list[Update]:
+    """What separates a switch's link delays, `actual`, from these."""
+    delays = link_delays.get(switch.name, {})
+    return reconcile(link_delay_entries(fabric.model(switch.model), switch, delays), actual)
+
+
+def _name(entry: Entry) -> str:
+    """The table or profile of an entry that is listed by such a name; empty for all others."""
+    match entry:
+        case TableEntry():
+            return entry.table
+        case Member() | Group():
+            return entry.profile
+        case _:
+            return ""
