@@ -82,6 +82,7 @@ class _Slot:
     twin: _Twin | None = None
     rows: Rows = field(default_factory=dict)
     marks: list[object] = field(default_factory=list)
+    lent: bool = False
     used: int = 0
 
 
@@ -119,6 +120,13 @@ class Mirror:
         self.counts.packets += 1
         self.counts.frames += len(actual)
         assert_same(expected, actual)
+
+    def bmv2(self, switch: EmbeddedSwitch) -> Bmv2Switch:
+        """The process that holds this switch's tables now, for frames that are not compared."""
+        slot = self._slot(switch, self._twin(switch))
+        slot.lent = True  # its registers are not known any more
+        self._write(slot, read_rows(switch, self._twin(switch).info))
+        return slot.bmv2
 
     def start_fresh(self, switch: EmbeddedSwitch) -> None:
         """BMv2 counts from zero for this switch, which has sent nothing yet."""
@@ -164,7 +172,7 @@ class Mirror:
         """Make a process another switch, with the registers that the twin has."""
         old, has_registers = slot.twin, False
         slot.twin = None
-        if old is not None and not twin.wants_push:
+        if old is not None and not twin.wants_push and not slot.lent:
             has_registers = self._write_registers(slot, old.registers, twin.registers)
         if has_registers:
             self._write(slot, kept_at_takeover(slot.rows, read_rows(switch, twin.info)))
@@ -172,7 +180,7 @@ class Mirror:
             kept = {key: row for key, row in slot.rows.items() if row.kind not in REPLICATION}
             self._write(slot, kept)
             slot.bmv2.push(self._p4info, self._json)
-            slot.rows = {}
+            slot.rows, slot.lent = {}, False
             zero = {name: [0] * len(cells) for name, cells in twin.registers.items()}
             assert self._write_registers(slot, zero, twin.registers), "this BMv2 has no Thrift"
         slot.marks = []
@@ -282,8 +290,9 @@ def _run(switch: EmbeddedSwitch, twin: _Twin, frame: bytes, port: int) -> Frames
         cell[3:5] = twin.entry_counters.get(key, [0, 0])
     for arrays, values in lent:
         _swap(arrays, values)
+    twin.now += 10_000
     try:
-        return _pass(switch, twin, frame, port)
+        return run_frame(switch, frame, port, twin.now)
     finally:
         for arrays, values in lent:
             _swap(arrays, values)
@@ -302,18 +311,18 @@ def _swap(arrays: dict[str, list[int]], values: dict[str, list[int]]) -> None:
         array[:], values[name] = values[name], array[:]
 
 
-def _pass(switch: EmbeddedSwitch, twin: _Twin, frame: bytes, port: int) -> Frames:
-    twin.now += 10_000
-    waiting: list[EgressCopy] = list(switch.ingress(frame, port, twin.now))
+def run_frame(switch: EmbeddedSwitch, frame: bytes, port: int, ingress_tstamp: int) -> Frames:
+    """What an embedded switch with empty queues sends because of one frame."""
+    waiting: list[EgressCopy] = list(switch.ingress(frame, port, ingress_tstamp))
     sent: Frames = []
     while waiting:
         for output in switch.egress(
             waiting.pop(0),
-            enq_timestamp=twin.now + RESIDENCE // 2,
+            enq_timestamp=ingress_tstamp + RESIDENCE // 2,
             enq_qdepth=0,
             deq_timedelta=RESIDENCE // 2,
             deq_qdepth=0,
-            egress_tstamp=twin.now + RESIDENCE,
+            egress_tstamp=ingress_tstamp + RESIDENCE,
         ):
             if isinstance(output, Emitted):
                 sent.append((output.port, output.frame))

@@ -27,7 +27,6 @@ T = TypeVar("T")
 PROGRAM = "simple_switch_grpc"
 DEADLINE_S = 20.0
 PRIORITY_QUEUE_COUNT = 8
-DEVICE_ID = 1
 MESSAGE_BYTES_MAX = 64 << 20
 
 
@@ -60,32 +59,38 @@ def _free_ports(count: int) -> list[int]:
 
 
 class Bmv2Switch:
-    """One process; `push` gives it a program and forgets everything else."""
+    """One process; `push` gives it a program and forgets everything else.
 
-    def __init__(self) -> None:
+    Without `primary` somebody else programs it, at `address`.
+    """
+
+    def __init__(self, device_id: int = 1, *, primary: bool = True) -> None:
         path = bmv2_path()
         if path is None:
             raise Bmv2Error(f"{PROGRAM} is not on the PATH")
         runtime, dataplane, thrift = _free_ports(3)
-        command = [path, "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", str(thrift)]
+        command = [path, "--no-p4", "--device-id", str(device_id), "--thrift-port", str(thrift)]
         command += ["--", "--grpc-server-addr", f"127.0.0.1:{runtime}"]
         command += ["--dp-grpc-server-addr", f"127.0.0.1:{dataplane}"]
         command += ["--priority-queues", str(PRIORITY_QUEUE_COUNT)]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._stderr)
         atexit.register(self.close)
+        self.device_id = device_id
+        self.address = f"127.0.0.1:{runtime}"
         self._thrift_port = thrift
         self._thrift: Thrift | None = None
         self._requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
         self._channel = grpc.insecure_channel(
-            f"127.0.0.1:{runtime}",
+            self.address,
             options=[("grpc.max_send_message_length", MESSAGE_BYTES_MAX)],
         )
         try:
             grpc.channel_ready_future(self._channel).result(timeout=DEADLINE_S)
             self._stub = p4r_grpc.P4RuntimeStub(self._channel)
-            self._become_primary()
-            self._dataplane = Dataplane(f"127.0.0.1:{dataplane}", DEVICE_ID)
+            if primary:
+                self._become_primary()
+            self._dataplane = Dataplane(f"127.0.0.1:{dataplane}", device_id)
         except BaseException:
             self.close()
             raise
@@ -96,7 +101,7 @@ class Bmv2Switch:
                 yield message
 
         first = p4r.StreamMessageRequest()
-        first.arbitration.device_id = DEVICE_ID
+        first.arbitration.device_id = self.device_id
         first.arbitration.election_id.low = 1
         self._requests.put(first)
         self._stream = self._stub.StreamChannel(requests())
@@ -125,7 +130,7 @@ class Bmv2Switch:
         what is there must be deleted before.
         """
         request = p4r.SetForwardingPipelineConfigRequest(
-            device_id=DEVICE_ID,
+            device_id=self.device_id,
             action=p4r.SetForwardingPipelineConfigRequest.Action.VERIFY_AND_COMMIT,
         )
         request.election_id.low = 1
@@ -135,7 +140,7 @@ class Bmv2Switch:
 
     def write(self, updates: Iterable[p4r.Update]) -> None:
         """One write request; Bmv2Error tells which update was refused."""
-        request = p4r.WriteRequest(device_id=DEVICE_ID)
+        request = p4r.WriteRequest(device_id=self.device_id)
         request.election_id.low = 1
         request.updates.extend(updates)
         if not request.updates:
@@ -147,7 +152,7 @@ class Bmv2Switch:
 
     def read_counter(self, number: int) -> dict[int, int]:
         """Packets by index of one indirect counter."""
-        request = p4r.ReadRequest(device_id=DEVICE_ID)
+        request = p4r.ReadRequest(device_id=self.device_id)
         request.entities.add().counter_entry.counter_id = number
         answers = self._do(lambda: list(self._stub.Read(request, timeout=DEADLINE_S)))
         entries = [entity.counter_entry for answer in answers for entity in answer.entities]
@@ -155,7 +160,7 @@ class Bmv2Switch:
 
     def read_entries(self, table: int) -> list[p4r.TableEntry]:
         """The entries of a table with their counters."""
-        request = p4r.ReadRequest(device_id=DEVICE_ID)
+        request = p4r.ReadRequest(device_id=self.device_id)
         wanted = request.entities.add().table_entry
         wanted.table_id = table
         wanted.counter_data.SetInParent()
