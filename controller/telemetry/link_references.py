@@ -2,13 +2,15 @@
 """Whether two postcards can be of one packet: the stamps across a link differ as they did before.
 
 The clocks of two switches have any offset, but it hardly changes between packets: the difference of
-the receiver's ingress and the sender's egress stamp on one link is nearly a constant. Postcards of
-two attempts to send one packet are apart by the time between the attempts, which is at least a
-round trip.
+the receiver's ingress and the sender's egress stamp on one link is nearly a constant. Only a link
+that was paused makes it larger, and only a clock that was set makes it smaller. Postcards of two
+attempts to send one packet are apart by the time between the attempts, at least a round trip.
 """
 
 from collections.abc import Sequence
+from enum import Enum, unique
 from itertools import pairwise
+from typing import NamedTuple
 
 from controller.telemetry.pieces import Piece
 from controller.telemetry.stamp_timelines import StampTimelines
@@ -21,40 +23,98 @@ RATE_OFFSET_MAX_PPM = 200
 """How fast two clocks may drift apart: 100 ppm each."""
 REFERENCE_AGE_NS_MAX = 10_000_000_000
 """An older reference says nothing."""
+LATE_AGE_NS = 500_000_000
+"""No link is paused for longer: where all packets have been late since, a clock was set."""
+
+
+@unique
+class Fit(Enum):
+    """How a difference compares with what its link has shown."""
+
+    UNKNOWN = "unknown"
+    FITS = "fits"
+    LATE = "late"
+    EARLY = "early"
+
+
+class _Reference(NamedTuple):
+    difference_ns: int
+    collector_ns: int
+    """When it was last seen."""
 
 
 class LinkReferences:
-    """The newest difference of each directed link, of packets that were sent once."""
+    """The newest difference of each directed link that was not late."""
 
     def __init__(self, timelines: StampTimelines) -> None:
         self._timelines = timelines
-        self._references: dict[tuple[PortKey, PortKey], tuple[int, int]] = {}
-        """(difference in ns, collector time) by egress and ingress port; at most two per cable."""
+        self._references: dict[tuple[PortKey, PortKey], _Reference] = {}
+        """By egress and ingress port: at most two per cable."""
 
-    def fits(self, sender: Piece, receiver: Piece) -> bool | None:
-        """Whether both can be of one attempt; None where nothing is known to compare with."""
+    def compare(self, sender: Piece, receiver: Piece) -> Fit:
+        """How the stamps of two neighbouring postcards fit together."""
         reference = self._references.get((sender.egress_key, receiver.ingress_key))
         difference_ns = self._difference_ns(sender, receiver)
         if reference is None or difference_ns is None:
-            return None
-        age_ns = abs(receiver.capture_collector_ns - reference[1])
-        if age_ns > REFERENCE_AGE_NS_MAX:
-            return None
-        unit_ns = max(self._timelines.of(node).unit_ns for node in (sender[0], receiver[0]))
-        tolerance_ns = TOLERANCE_UNITS * unit_ns + age_ns * RATE_OFFSET_MAX_PPM // 1_000_000
-        return abs(difference_ns - reference[0]) <= tolerance_ns
+            return Fit.UNKNOWN
+        return self._compare(reference, difference_ns, sender, receiver)
 
     def path_fits(self, path: Sequence[Piece]) -> bool:
         """Whether nothing speaks against the path."""
-        return all(self.fits(*pair) is not False for pair in pairwise(path))
+        odd = (Fit.LATE, Fit.EARLY)
+        return all(self.compare(*pair) not in odd for pair in pairwise(path))
+
+    def is_possible(self, path: Sequence[Piece]) -> bool:
+        """Whether a whole path that does not fit may be one all the same.
+
+        A hop may be late: a paused link is likelier than two attempts of which the fitting reports
+        are lost. It may be early where no packet has shown otherwise since: a clock was set.
+        """
+        for sender, receiver in pairwise(path):
+            if self.compare(sender, receiver) is Fit.EARLY:
+                reference = self._references[sender.egress_key, receiver.ingress_key]
+                if reference.collector_ns > receiver.capture_collector_ns:
+                    return False
+        return True
+
+    def cut(self, path: Sequence[Piece]) -> list[list[Piece]]:
+        """The path in parts, cut where its hops do not fit together."""
+        parts = [[path[0]]]
+        for sender, receiver in pairwise(path):
+            if self.compare(sender, receiver) in (Fit.LATE, Fit.EARLY):
+                parts.append([])
+            parts[-1].append(receiver)
+        return parts
 
     def learn(self, path: Sequence[Piece]) -> None:
         """Take the differences of a path of one attempt, hops in order."""
         for sender, receiver in pairwise(path):
             difference_ns = self._difference_ns(sender, receiver)
-            if difference_ns is not None:
-                ports = (sender.egress_key, receiver.ingress_key)
-                self._references[ports] = (difference_ns, receiver.capture_collector_ns)
+            if difference_ns is None:
+                continue
+            ports = (sender.egress_key, receiver.ingress_key)
+            reference = self._references.get(ports)
+            now_ns = receiver.capture_collector_ns
+            late = (
+                reference is not None
+                and now_ns - reference.collector_ns < LATE_AGE_NS
+                and self._compare(reference, difference_ns, sender, receiver) is Fit.LATE
+            )
+            if not late:
+                self._references[ports] = _Reference(difference_ns, now_ns)
+
+    def _compare(
+        self, reference: _Reference, difference_ns: int, sender: Piece, receiver: Piece
+    ) -> Fit:
+        age_ns = abs(receiver.capture_collector_ns - reference.collector_ns)
+        if age_ns > REFERENCE_AGE_NS_MAX:
+            return Fit.UNKNOWN
+        units = [self._timelines.of(piece.node_id).unit_ns for piece in (sender, receiver)]
+        tolerance_ns = TOLERANCE_UNITS * max(units) + age_ns * RATE_OFFSET_MAX_PPM // 1_000_000
+        deviation_ns = difference_ns - reference.difference_ns
+        if abs(deviation_ns) <= tolerance_ns:
+            return Fit.FITS
+        return Fit.LATE if deviation_ns > 0 else Fit.EARLY
 
     def _difference_ns(self, sender: Piece, receiver: Piece) -> int | None:
         sent, received = sender.values.egress_tstamp, receiver.values.ingress_tstamp

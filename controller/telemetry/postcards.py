@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.telemetry.link_references import LinkReferences
+from controller.telemetry.link_references import Fit, LinkReferences
 from controller.telemetry.metadata import HopMetadata
 from controller.telemetry.packet import PacketKey, ReportedPacket
 from controller.telemetry.path_records import HopRow, PathRecords
@@ -153,19 +153,25 @@ class PathJoiner:
         postcards = _postcards(pending.pieces)
         if is_repeated(postcards):
             self.resent_count += 1
-            for path in attempts(
-                postcards, self._neighbours, self._references.fits, self._stamp_width_bits
-            ):
-                complete = whole_path(path, self._neighbours) is not None
-                self._emit_postcards(path, complete=complete)
+            for path in attempts(postcards, self._neighbours, self._fits, self._stamp_width_bits):
+                self._emit_parts([path])
         elif postcards:
             whole = whole_path(postcards, self._neighbours)
-            if whole is not None:  # a clock was set, or the link was paused
+            if whole is not None and self._references.is_possible(whole):
                 self._references.learn(whole)
                 self._emit_postcards(whole, complete=True)
                 postcards = without(postcards, whole)
             if postcards:
-                self._emit_postcards(in_order(postcards, self._neighbours), complete=False)
+                self._emit_parts(self._references.cut(in_order(postcards, self._neighbours)))
+
+    def _emit_parts(self, parts: Sequence[Sequence[Piece]]) -> None:
+        for part in parts:
+            complete = whole_path(part, self._neighbours) is not None
+            self._emit_postcards(part, complete=complete)
+
+    def _fits(self, sender: Piece, receiver: Piece) -> bool | None:
+        fit = self._references.compare(sender, receiver)
+        return None if fit is Fit.UNKNOWN else fit is Fit.FITS
 
     def _stamp_width_bits(self, node_id: int) -> int:
         return self._nodes[node_id].stamp_width_bits
