@@ -72,9 +72,12 @@ and ports, and of RoCEv2 opcode, destination queue pair and PSN; of PTP domain, 
 port identity and sequenceId (over Ethernet with MAC addresses); of a probe sender, port and number.
 
 A packet that is sent again has the same key. A stack is joined with the sink's report of the same
-ingress stamp. Where one node has sent two postcards, all are kept until the time is over: the
-newest of each node belong together if they lead from host to host, older ones where neighbours have
-equally many. All else is handed over as incomplete, so that no sample spans two attempts.
+ingress stamp. Postcards are joined at once where the stamps across each link differ as other
+packets' did. Others are kept until the time is over, and then: where a node has sent two, only hops
+that fit are joined (where a link has shown nothing yet, when both its ends have equally many); a
+whole path may have a late hop, since a link may be paused; an early hop, which would have come
+before it was sent, is never joined, unless nothing has been seen on that link since. All else is
+handed over in parts, incomplete, so that no sample spans two attempts.
 
 Records name a host by its IPv4 address. Of an IPv6 packet or PTP over Ethernet they hold the IPv4
 address that `fabric.yaml` declares for the host with that IPv6 or MAC address, else 0; the
