@@ -32,15 +32,7 @@ control TempoEgress(inout egress_headers_t hdr,
         meta.egress_tstamp = eg_prsr_md.global_tstamp;
         meta.queue_depth = 5w0 ++ eg_intr_md.deq_qdepth;
         meta.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0];
-        meta.flow_hash = hdr.bridged.flow_hash;
-        meta.source_mx = hdr.bridged.source_mx;
         meta.postcard = hdr.bridged.postcard;
-        meta.change_only = hdr.bridged.change_only;
-        meta.own_hop = hdr.bridged.own_hop;
-        meta.remaining_hop_count = hdr.bridged.remaining_hop_count;
-        meta.marked_dscp = hdr.bridged.marked_dscp;
-        meta.latency_shift = hdr.bridged.latency_shift;
-        meta.interval_shift = hdr.bridged.interval_shift;
     }
 
     @hidden

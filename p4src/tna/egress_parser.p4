@@ -90,7 +90,7 @@ parser TempoEgressParser(packet_in packet,
             ETHER_TYPE_IPV4: parse_l4_ipv4;
             ETHER_TYPE_IPV6: parse_l4_ipv6;
             ETHER_TYPE_VLAN: parse_l4_vlan;
-            ETHER_TYPE_PTP: parse_ptp;
+            ETHER_TYPE_PTP: parse_l2_ptp;
             default: accept;
         }
     }
@@ -100,7 +100,7 @@ parser TempoEgressParser(packet_in packet,
         transition select(hdr.vlan.ether_type) {
             ETHER_TYPE_IPV4: parse_l4_ipv4;
             ETHER_TYPE_IPV6: parse_l4_ipv6;
-            ETHER_TYPE_PTP: parse_ptp;
+            ETHER_TYPE_PTP: parse_l2_ptp;
             default: accept;
         }
     }
@@ -124,14 +124,18 @@ parser TempoEgressParser(packet_in packet,
     state parse_udp {
         packet.extract(hdr.udp);
         udp_rest.subtract({ hdr.udp.length, hdr.udp.checksum });
-        meta.udp_residual = udp_rest.get();
         transition select(hdr.bridged.kind) {
             KIND_INT_TRANSIT: parse_int_md;
             KIND_INT_STRIP: skip_shim;
-            KIND_PTP_EVENT: parse_ptp;
+            KIND_PTP_EVENT: parse_udp_ptp;
             KIND_PROBE_OUT: parse_probe;
-            default: accept;
+            default: parse_udp_payload;
         }
+    }
+
+    state parse_udp_payload {
+        meta.udp_residual = udp_rest.get();
+        transition accept;
     }
 
     state parse_int_md {
@@ -143,13 +147,22 @@ parser TempoEgressParser(packet_in packet,
         transition accept;
     }
 
-    state parse_ptp {
-        ptp_rest_t ptp_rest;
+    state parse_udp_ptp {
         packet.extract(hdr.ptp_start);
         packet.extract(hdr.ptp_correction);
         udp_rest.subtract(hdr.ptp_correction);
         meta.udp_residual = udp_rest.get();
-        ptp_rest = packet.lookahead<ptp_rest_t>();
+        transition look_at_ptp;
+    }
+
+    state parse_l2_ptp {
+        packet.extract(hdr.ptp_start);
+        packet.extract(hdr.ptp_correction);
+        transition look_at_ptp;
+    }
+
+    state look_at_ptp {
+        ptp_rest_t ptp_rest = packet.lookahead<ptp_rest_t>();
         meta.ptp_sequence_id = ptp_rest.sequence_id;
         transition accept;
     }

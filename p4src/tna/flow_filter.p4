@@ -3,7 +3,7 @@
 // interval. Two registers with different hashes: a flow is known if either remembers it, so that two flows
 // that share a slot of one do not wake each other all the time.
 
-control FlowFilter(inout egress_metadata_t meta) {
+control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
 
     Interval() interval;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) fingerprint_hash;
@@ -43,7 +43,7 @@ control FlowFilter(inout egress_metadata_t meta) {
 
     @hidden
     table latency_mask {
-        key = { meta.latency_shift: exact; }
+        key = { hdr.bridged.latency_shift: exact; }
         actions = { set_latency_mask; }
         const default_action = set_latency_mask(0xFFFFFFFF);
         const entries = {
@@ -68,25 +68,25 @@ control FlowFilter(inout egress_metadata_t meta) {
 
     @hidden
     action hash_flow() {
-        meta.fingerprint = fingerprint_hash.get({ meta.flow_hash, meta.ingress_port, meta.egress_port,
+        meta.fingerprint = fingerprint_hash.get({ hdr.bridged.flow_hash, meta.ingress_port, meta.egress_port,
                                                   meta.latency_step, meta.interval });
     }
 
     @hidden
     action ask_a() {
-        meta.known_a = look_at_a.execute(index_hash_a.get({ meta.flow_hash }));
+        meta.known_a = look_at_a.execute(index_hash_a.get({ hdr.bridged.flow_hash }));
     }
 
     @hidden
     action ask_b() {
-        meta.known_b = look_at_b.execute(index_hash_b.get({ meta.flow_hash }));
+        meta.known_b = look_at_b.execute(index_hash_b.get({ hdr.bridged.flow_hash }));
     }
 
     apply {
         latency_mask.apply();
-        interval.apply(meta.interval_shift, meta.ingress_tstamp, meta.interval);
+        interval.apply(hdr.bridged.interval_shift, meta.ingress_tstamp, meta.interval);
         hash_flow();
-        if (meta.postcard == 1 && meta.change_only == 1) {
+        if (meta.postcard == 1 && hdr.bridged.change_only == 1) {
             ask_a();
             ask_b();
         }

@@ -119,7 +119,8 @@ header int_start_t {
     bit<2>  reserved3;
     bit<4>  version;
     bit<1>  discard;
-    bit<27> reserved;
+    bit<19> reserved;
+    bit<8>  remaining_hop_count;           // INT-MD only
     int_bitmap_t instruction_bitmap;
 }
 

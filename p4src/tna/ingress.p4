@@ -57,11 +57,9 @@ control TempoIngress(inout ingress_headers_t hdr,
         hdr.bridged.exempt = meta.exempt;
         hdr.bridged.to_cpu = meta.punted;
         hdr.bridged.replicated = meta.replicated;
-        hdr.bridged.remaining_hop_count = meta.source_remaining_hop_count;
         hdr.bridged.marked_dscp = meta.dscp_marked;
         hdr.bridged.latency_shift = meta.latency_shift;
         hdr.bridged.interval_shift = meta.interval_shift;
-        ig_tm_md.ucast_egress_port = meta.egress_port;
         ig_tm_md.qid = (QueueId_t)meta.queue_id;
     }
 
@@ -75,6 +73,7 @@ control TempoIngress(inout ingress_headers_t hdr,
     action replicate_generated() {
         ig_tm_md.mcast_grp_a = 7w0 ++ meta.generated_group;
         hdr.bridged.kind = KIND_PROBE_OUT;
+        hdr.probe.sequence_number = meta.generated_sequence;
     }
 
     apply {
@@ -178,6 +177,9 @@ control TempoIngress(inout ingress_headers_t hdr,
             }
         }
         finish_bridge();
+        if (meta.replicated == 0 && meta.generated == 0) {
+            ig_tm_md.ucast_egress_port = meta.egress_port;   // written is sent: a group must not have it
+        }
         if (meta.drop_reason != 0) {
             drops.count(meta.drop_reason);
             ig_dprsr_md.drop_ctl = 1;

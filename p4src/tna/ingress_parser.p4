@@ -60,6 +60,7 @@ parser TempoIngressParser(packet_in packet,
         meta.generated = 1;
         meta.direct = 1;
         meta.generated_group = from_cpu.egress_port;
+        meta.generated_sequence = generator.batch_id ++ generator.packet_id;
         transition parse_ethernet;
     }
 
@@ -191,6 +192,7 @@ parser TempoIngressParser(packet_in packet,
         meta.int_length_words = int_start.length_words;
         meta.int_dscp = int_start.dscp;
         meta.int_discard = int_start.discard;
+        meta.int_remaining_hop_count = int_start.remaining_hop_count;
         meta.int_bitmap = int_start.instruction_bitmap;
         transition select(int_start.shim_type, int_start.npt, int_start.length_words,
                           int_start.version) {

@@ -44,7 +44,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.int_md.mtu_exceeded = 0;
         hdr.int_md.reserved = 0;
         hdr.int_md.hop_metadata_len_words = meta.hop_words[4:0];
-        hdr.int_md.remaining_hop_count = meta.remaining_hop_count;
+        hdr.int_md.remaining_hop_count = hdr.bridged.remaining_hop_count;
         hdr.int_md.instruction_bitmap = meta.bitmap;
         hdr.int_md.domain_specific_id = meta.domain_specific_id;
         hdr.int_md.ds_instruction = 0;
@@ -95,7 +95,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
     @hidden
     table push_decision {
         key = {
-            meta.remaining_hop_count: ternary;
+            hdr.bridged.remaining_hop_count: ternary;
             meta.bitmap: ternary;
             meta.hop_words: ternary;
             meta.hop_words_agree: ternary;
@@ -140,7 +140,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     @hidden
     action account_for_hop() {
-        hdr.int_md.remaining_hop_count = meta.remaining_hop_count - 1;
+        hdr.int_md.remaining_hop_count = hdr.bridged.remaining_hop_count - 1;
         hdr.int_shim.length_words = hdr.int_shim.length_words + meta.hop_words;
     }
 
@@ -171,7 +171,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
                 meta.hop_bytes = 0;
                 meta.update_udp_checksum = 0;
             } else {
-                if (meta.source_mx == 1) {
+                if (hdr.bridged.source_mx == 1) {
                     start_shim(INT_SHIM_TYPE_MX);
                     start_mx();
                     meta.hop_bytes = 0;
@@ -181,14 +181,13 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
                     start_md();
                 }
                 if (hdr.ipv4.isValid()) {
-                    hdr.ipv4.dscp = meta.marked_dscp;
+                    hdr.ipv4.dscp = hdr.bridged.marked_dscp;
                 } else {
-                    hdr.ipv6.dscp = meta.marked_dscp;
+                    hdr.ipv6.dscp = hdr.bridged.marked_dscp;
                 }
             }
         } else {
             hop_length.apply();
-            meta.remaining_hop_count = hdr.int_md.remaining_hop_count;
             meta.stack_words = (bit<16>)hdr.int_shim.length_words;
         }
         if (hdr.int_md.isValid()) {

@@ -36,6 +36,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action start_md() {
         hdr.bridged.kind = KIND_INT_SOURCE;
         hdr.bridged.bitmap = meta.source_bitmap;
+        hdr.bridged.remaining_hop_count = meta.source_remaining_hop_count;
         hdr.bridged.carries_int = 1;
     }
 
@@ -67,6 +68,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action transit_md() {
         hdr.bridged.kind = KIND_INT_TRANSIT;
         hdr.bridged.bitmap = meta.int_bitmap;
+        hdr.bridged.remaining_hop_count = meta.int_remaining_hop_count;
         hdr.bridged.carries_int = 1;
     }
 

@@ -20,6 +20,14 @@ const bit<2> SOURCE_NONE = 0;
 const bit<2> SOURCE_MD   = 1;
 const bit<2> SOURCE_MX   = 2;
 
+// What a packet lacks is 0 in a key: such a field shares its container with no other, and Tofino clears the
+// containers of every packet. Flags start at 0.
+@pa_no_overlay("ingress", "hdr.ipv4.src_addr")
+@pa_no_overlay("ingress", "hdr.ipv4.dst_addr")
+@pa_no_overlay("ingress", "hdr.ipv6.dst_addr")
+@pa_no_overlay("egress", "hdr.ipv4.src_addr")
+@pa_no_overlay("egress", "hdr.ipv4.dst_addr")
+@pa_auto_init_metadata
 struct ingress_metadata_t {
     // ---- parser results ----
     bit<2>    ip_form;              // IP_*
@@ -40,6 +48,7 @@ struct ingress_metadata_t {
     bit<1>    int_possible;         // odd DSCP on UDP: a shim may be there
     bit<2>    int_found;            // INT_FOUND_*
     bit<8>    int_length_words;
+    bit<8>    int_remaining_hop_count;
     bit<1>    int_discard;
     dscp_t    int_dscp;             // the sender's
     int_bitmap_t int_bitmap;
@@ -48,6 +57,7 @@ struct ingress_metadata_t {
     bit<24>   roce_dest_qp;
     bit<8>    roce_syndrome;        // 0 unless there is an AETH
     bit<9>    generated_group;      // multicast group of generated packets
+    bit<32>   generated_sequence;
     bit<16>   ipv4_residual;        // checksum of what the IPv4 header has beyond its 20 bytes
 
     // ---- decisions ----
@@ -79,7 +89,6 @@ struct ingress_metadata_t {
     bit<1>    is_probe;
     bit<1>    probe_ended;
     bit<1>    drop_wanted;
-    bit<1>    drop_known;
     bit<1>    replicated;           // one copy per port of a group
 
     // ---- lengths; subtractions stop at 0, so 0 means "not longer" ----
@@ -129,6 +138,7 @@ struct ingress_metadata_t {
     int_bitmap_t report_bits;
 }
 
+@pa_auto_init_metadata
 struct egress_metadata_t {
     // ---- from ingress, or of the reported packet ----
     packet_kind_t kind;
@@ -138,25 +148,10 @@ struct egress_metadata_t {
     tstamp_t  egress_tstamp;
     queue_id_t queue_id;
     queue_depth_t queue_depth;
-    flow_hash_t flow_hash;
-    bit<6>    destination_id;
-    bit<1>    destination_configured;
-    bit<1>    exempt;
-    bit<1>    source_mx;
-    bit<1>    postcard;
-    bit<1>    change_only;
-    bit<1>    own_hop;
-    bit<1>    discard;
-    bit<1>    carries_int;
-    bit<1>    to_cpu;
-    bit<1>    replicated;
+    bit<1>    postcard;             // report this hop
     bit<1>    is_report;            // mirrored: to be made a report
     bit<1>    deflected;            // the traffic manager dropped it, and handed it over
     int_bitmap_t bitmap;
-    bit<8>    remaining_hop_count;
-    dscp_t    marked_dscp;
-    bit<5>    latency_shift;
-    bit<6>    interval_shift;
 
     // ---- of a report ----
     bit<32>   report_seq;
@@ -172,8 +167,6 @@ struct egress_metadata_t {
     length_bytes_t inner_bytes;
 
     // ---- parser results ----
-    bit<8>    ptp_domain_number;
-    bit<4>    ptp_message_type;
     bit<16>   ptp_sequence_id;
     bit<16>   ipv4_residual;        // checksums without the fields that may change
     bit<16>   udp_residual;
@@ -221,16 +214,11 @@ struct egress_metadata_t {
     bit<16>   episode_quota;
     queue_depth_t below_depth;
     bit<32>   below_latency;
-    bit<12>   queue_index;
-    bit<1>    over_quota;
     bit<32>   latency_step;
     tstamp_t  interval;
     bit<32>   fingerprint;
-    bit<1>    known;
     bit<1>    known_a;
     bit<1>    known_b;
-    ipv4_addr_t ptp_src_addr;
-    ipv4_addr_t ptp_dst_addr;
     bit<1>    clock_enabled;
     bit<32>   ns_low_1;
     bit<32>   ns_low_2;

@@ -54,6 +54,7 @@ control Postcard(in egress_headers_t hdr,
         meta.dropped = 1;
         meta.tracked = hdr.bridged.carries_int;
         meta.drop_reason = DROP_TRAFFIC_MANAGER;
+        meta.egress_port = 7w0 ++ hdr.bridged.egress_port;   // not the port of the deflection
         eg_dprsr_md.drop_ctl[0:0] = 1;
     }
 
@@ -107,7 +108,7 @@ control Postcard(in egress_headers_t hdr,
         if (meta.kind == KIND_PTP_EVENT && meta.postcard == 0) {
             ptp_watchlist.apply();
         }
-        flow_filter.apply(meta);
+        flow_filter.apply(hdr, meta);
         if (meta.known_a == 1 || meta.known_b == 1) {
             meta.postcard = 0;
             meta.event = 1 + EVENT_REPORT_FILTERED;
@@ -121,7 +122,7 @@ control Postcard(in egress_headers_t hdr,
             if (meta.postcard == 1) {
                 meta.tracked = 1;
                 meta.bitmap = meta.bitmap & REPORT_BITS_SUPPORTED;
-                if (meta.own_hop == 1) {
+                if (hdr.bridged.own_hop == 1) {
                     meta.bitmap = meta.bitmap | INT_BIT_INGRESS_TSTAMP;
                 }
                 if (meta.ingress_interface == 0xFFFFFFFF && meta.egress_interface == 0xFFFFFFFF) {

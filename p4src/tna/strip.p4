@@ -11,6 +11,8 @@ control Strip(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.udp.length = hdr.udp.length - meta.removed_bytes;
         if (hdr.ipv4.isValid()) {
             hdr.ipv4.total_length = hdr.ipv4.total_length - meta.removed_bytes;
+            hdr.udp.checksum = 0;
+            meta.update_udp_checksum = 0;
         } else {
             hdr.ipv6.payload_length = hdr.ipv6.payload_length - meta.removed_bytes;
         }
