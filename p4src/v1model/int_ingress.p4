@@ -57,8 +57,10 @@ control IntIngress(inout headers_t hdr,
                         // Source and sink in one: there is no fabric link to carry INT over.
                         meta.int_source = 0;
                         if (meta.sink_reports == 1) {
-                            meta.postcard_bits = (meta.source_bitmap & REPORT_BITS_SUPPORTED)
-                                                 | INT_BIT_INGRESS_TSTAMP;
+                            meta.postcard_bits = meta.source_bitmap & REPORT_BITS_SUPPORTED;
+                            if (meta.int_source_mx == 0) {
+                                meta.postcard_bits = meta.postcard_bits | INT_BIT_INGRESS_TSTAMP;
+                            }
                         }
                     }
                 }

@@ -207,11 +207,14 @@ control IntPush(inout headers_t hdr,
 
     @hidden
     action count_hop_words(in int_bitmap_t bitmap) {
-        // One word per bit; the two stamps and the level 2 ports have two (INT v2.1 section 5.4).
+        // One word per bit, reserved ones included; the two stamps and the level 2 ports have two (INT v2.1
+        // section 5.7).
         meta.hop_words = (bit<5>)bitmap[15:15] + (bit<5>)bitmap[14:14] + (bit<5>)bitmap[13:13]
                        + (bit<5>)bitmap[12:12] + ((bit<5>)bitmap[11:11] << 1)
                        + ((bit<5>)bitmap[10:10] << 1) + ((bit<5>)bitmap[9:9] << 1)
-                       + (bit<5>)bitmap[8:8] + (bit<5>)bitmap[7:7] + (bit<5>)bitmap[0:0];
+                       + (bit<5>)bitmap[8:8] + (bit<5>)bitmap[7:7] + (bit<5>)bitmap[6:6]
+                       + (bit<5>)bitmap[5:5] + (bit<5>)bitmap[4:4] + (bit<5>)bitmap[3:3]
+                       + (bit<5>)bitmap[2:2] + (bit<5>)bitmap[1:1] + (bit<5>)bitmap[0:0];
         hop_bytes = (bit<32>)meta.hop_words << 2;
     }
 
