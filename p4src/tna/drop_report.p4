@@ -9,8 +9,6 @@ control DropReport(in ingress_headers_t hdr,
     Hash<bit<32>>(HashAlgorithm_t.CRC32) fingerprint_hash;
     Hash<bit<14>>(HashAlgorithm_t.CRC32) index_hash_a;
     Hash<bit<14>>(HashAlgorithm_t.CRC16) index_hash_b;
-    bit<1> known_a = 0;
-    bit<1> known_b = 0;
 
     @id(DIRECT_COUNTER_DROP_REPORT & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) drop_report_counter;
@@ -25,7 +23,7 @@ control DropReport(in ingress_headers_t hdr,
     @id(TABLE_DROP_REPORT)
     table drop_report {
         key = {
-            meta.report_reason: ternary @id(1) @name("reason");
+            meta.drop_reason: ternary @id(1) @name("reason");
             hdr.ipv4.src_addr: ternary @id(2) @name("src_addr");   // 0 unless IPv4
             hdr.ipv4.dst_addr: ternary @id(3) @name("dst_addr");   // 0 unless IPv4
         }
@@ -67,24 +65,20 @@ control DropReport(in ingress_headers_t hdr,
 
     @hidden
     action ask_a() {
-        known_a = look_at_a.execute(index_hash_a.get({ meta.flow_hash, meta.drop_reason }));
+        meta.drop_known_a = look_at_a.execute(index_hash_a.get({ meta.flow_hash, meta.drop_reason }));
     }
 
     @hidden
     action ask_b() {
-        known_b = look_at_b.execute(index_hash_b.get({ meta.flow_hash, meta.drop_reason }));
+        meta.drop_known_b = look_at_b.execute(index_hash_b.get({ meta.flow_hash, meta.drop_reason }));
     }
 
     apply {
         drop_report.apply();
         hash_drop();
-        if (meta.drop_wanted == 1 && meta.filter_drops == 1 && meta.drop_reason != 0) {
+        if (meta.drop_wanted == 1 && meta.filter_drops == 1 && meta.drop_reason != NOT_DROPPED) {
             ask_a();
             ask_b();
-        }
-        if (known_a == 1 || known_b == 1) {
-            meta.drop_wanted = 0;
-            meta.event = 1 + EVENT_DROP_FILTERED;
         }
     }
 }

@@ -78,29 +78,43 @@ control TempoIngress(inout ingress_headers_t hdr,
 
     apply {
         bridge();
+        filter_config.apply(meta);
+        interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
+        lengths.apply(hdr, meta);
+        flow_hash.apply(hdr, meta);
+        destination.apply(meta);
 
         // ---- what is it ----
         if (meta.direct == 0 && meta.is_report == 0) {
             ip_check.apply(hdr, meta);
-            if (meta.drop_reason == 0) {
+            if (meta.drop_reason == NOT_DROPPED) {
                 edge.apply(hdr, meta, ig_intr_md);
                 punting.apply(hdr, meta, ig_intr_md);
             }
         }
-        filter_config.apply(meta);
-        lengths.apply(hdr, meta);
-        flow_hash.apply(hdr, meta);
-        destination.apply(meta);
+        if (meta.ptp_other_version == 1) {
+            meta.event = 1 + EVENT_PTP_VERSION;
+        }
+        if (meta.ptp_event == 1) {
+            hdr.bridged.kind = KIND_PTP_EVENT;
+        }
         if (meta.is_report == 1) {
-            if (meta.destination_configured == 1) {
-                address_report();
-            } else {
+            meta.exempt = 1;
+            address_report();
+            if (meta.destination_configured == 0) {
                 meta.drop_reason = DROP_NO_ROUTE;
+            }
+        } else {
+            watchlist.apply(hdr, meta);
+            // The flow to the collector is exempt on every switch, even if its watchlist entry is missing.
+            if (meta.destination_configured == 1 && hdr.ipv4.isValid()
+                && hdr.ipv4.dst_addr == meta.collector_ip) {
+                meta.exempt = 1;
             }
         }
 
         // ---- where does it go ----
-        if (meta.drop_reason == 0 && meta.punted == 0) {
+        if (meta.drop_reason == NOT_DROPPED && meta.punted == 0) {
             qos.apply(meta);
             if (hdr.probe.isValid() && meta.int_marked == 0) {
                 probe.apply(hdr, meta, ig_intr_md);
@@ -117,54 +131,27 @@ control TempoIngress(inout ingress_headers_t hdr,
         }
 
         // ---- is it traced ----
-        if (meta.ptp_other_version == 1) {
-            meta.event = 1 + EVENT_PTP_VERSION;
-        }
-        if (meta.ptp_event == 1) {
-            hdr.bridged.kind = KIND_PTP_EVENT;
-        }
-        if (meta.is_report == 1) {
-            meta.exempt = 1;
-        } else if (meta.routed == 1) {
+        if (meta.is_report == 0 && meta.routed == 1) {
             sink_ports.apply(meta);
-            if (meta.int_marked == 0) {
-                watchlist.apply(hdr, meta);
-            }
-            // The flow to the collector is exempt on every switch, even if its watchlist entry is missing.
-            if (meta.destination_configured == 1 && hdr.ipv4.isValid()
-                && hdr.ipv4.dst_addr == meta.collector_ip) {
-                meta.exempt = 1;
-            }
-            if (meta.exempt == 1) {
-                meta.source = SOURCE_NONE;
-                meta.postcard = 0;
-            } else if (meta.edge_port == 0 || meta.ptp_event == 1) {
-                meta.source = SOURCE_NONE;      // a PTP message's correctionField cannot be behind a stack
-            }
             role.apply(hdr, meta);
-        } else if (meta.is_probe == 1) {
-            if (meta.postcard == 1) {
-                postcard_of_probe();
-            }
+        } else if (meta.is_probe == 1 && meta.postcard == 1) {
+            postcard_of_probe();
         }
         if (meta.generated == 1) {
             replicate_generated();
         }
 
         // ---- what ends here ----
-        if (meta.drop_reason != 0) {
-            meta.report_reason = meta.drop_reason;
-        } else {
-            meta.report_reason = DROP_TRAFFIC_MANAGER;
-        }
         if (meta.is_report == 0 && meta.punted == 0) {
-            interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
             drop_reports.apply(hdr, meta, ig_intr_md);
             if (meta.destination_configured == 1 && meta.exempt == 0) {
-                if (meta.drop_wanted == 1 && meta.drop_reason == 0) {
+                if (meta.drop_wanted == 1 && meta.drop_reason == NOT_DROPPED) {
                     ig_tm_md.deflect_on_drop = 1;
+                    meta.drop_wanted = 0;
                 }
-                if (meta.stack_report == 1 || (meta.drop_wanted == 1 && meta.drop_reason != 0)) {
+                if (meta.drop_known_a == 1 || meta.drop_known_b == 1) {
+                    meta.event = 1 + EVENT_DROP_FILTERED;
+                } else if (meta.stack_report == 1 || meta.drop_wanted == 1) {
                     ingress_report.apply(hdr, meta, ig_intr_md, ig_dprsr_md);
                 }
             }
@@ -180,7 +167,7 @@ control TempoIngress(inout ingress_headers_t hdr,
         if (meta.replicated == 0 && meta.generated == 0) {
             ig_tm_md.ucast_egress_port = meta.egress_port;   // written is sent: a group must not have it
         }
-        if (meta.drop_reason != 0) {
+        if (meta.drop_reason != NOT_DROPPED) {
             drops.count(meta.drop_reason);
             ig_dprsr_md.drop_ctl = 1;
         } else if (meta.probe_ended == 1) {

@@ -14,6 +14,7 @@ parser TempoIngressParser(packet_in packet,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        meta.drop_reason = NOT_DROPPED;
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT: parse_packet_out;
             INTERNAL_PORT &&& INTERNAL_PORT_MASK: parse_internal;

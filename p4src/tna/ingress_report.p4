@@ -84,7 +84,7 @@ control IngressReport(in ingress_headers_t hdr,
     }
 
     apply {
-        if (meta.drop_reason != 0) {
+        if (meta.drop_reason != NOT_DROPPED) {
             report_drop();
             if (meta.int_found != INT_FOUND_NOTHING) {
                 track();

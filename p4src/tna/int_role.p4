@@ -120,7 +120,10 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             meta.sink_port: ternary;
             meta.sink_reports: ternary;
             meta.source: ternary;
+            meta.edge_port: ternary;
+            meta.ptp_event: ternary;           // its correctionField cannot be behind a stack
             meta.postcard: ternary;
+            meta.exempt: ternary;
         }
         actions = {
             none; unsupported; not_started; not_strippable; unmark; start_md; start_mx; report_own_hop;
@@ -128,29 +131,30 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         }
         const default_action = none();
         const entries = {
-            // marked, udp, found, too long, l4, ip, shim, sink, reports, source, postcard
+            // marked, udp, found, too long, l4, ip, shim, sink, reports, source, edge, ptp, postcard, exempt
             // ---- packets without INT: a shim of the host occupies the place of ours, a fragment has no UDP ----
-            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MD, _): report_own_hop();
-            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MX, _): report_own_hop();
-            (0, true, _, _, 0, 0, 0, 1, 0, SOURCE_MD, _): none();
-            (0, true, _, _, 0, 0, 0, 1, 0, SOURCE_MX, _): none();
-            (0, true, _, _, 0, 0, 0, _, _, SOURCE_MD, _): start_md();
-            (0, true, _, _, 0, 0, 0, _, _, SOURCE_MX, _): start_mx();
-            (0, _, _, _, _, _, _, _, _, SOURCE_MD, _): not_started();
-            (0, _, _, _, _, _, _, _, _, SOURCE_MX, _): not_started();
-            (0, _, _, _, _, _, _, _, _, _, 1): report_hop();
-            (0, _, _, _, _, _, _, _, _, _, _): none();
+            (0, _, _, _, _, _, _, _, _, _, _, _, _, 1): none();
+            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MD, 1, 0, _, _): report_own_hop();
+            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MX, 1, 0, _, _): report_own_hop();
+            (0, true, _, _, 0, 0, 0, 1, 0, SOURCE_MD, 1, 0, _, _): none();
+            (0, true, _, _, 0, 0, 0, 1, 0, SOURCE_MX, 1, 0, _, _): none();
+            (0, true, _, _, 0, 0, 0, _, _, SOURCE_MD, 1, 0, _, _): start_md();
+            (0, true, _, _, 0, 0, 0, _, _, SOURCE_MX, 1, 0, _, _): start_mx();
+            (0, _, _, _, _, _, _, _, _, SOURCE_MD, 1, _, _, _): not_started();
+            (0, _, _, _, _, _, _, _, _, SOURCE_MX, 1, _, _, _): not_started();
+            (0, _, _, _, _, _, _, _, _, SOURCE_NONE, _, _, 1, _): report_hop();
+            (0, _, _, _, _, _, _, _, _, _, _, _, _, _): none();
             // ---- INT whose lengths agree ----
-            (1, true, INT_FOUND_MD, 0, 0, _, _, 1, 1, _, _): strip_md();
-            (1, true, INT_FOUND_MX, 0, 0, _, _, 1, 1, _, _): strip_mx();
-            (1, true, INT_FOUND_MD, 0, 0, _, _, 1, 0, _, _): strip();
-            (1, true, INT_FOUND_MX, 0, 0, _, _, 1, 0, _, _): strip();
-            (1, true, INT_FOUND_MD, 0, 0, _, _, 0, _, _, _): transit_md();
-            (1, true, INT_FOUND_MX, 0, 0, _, _, 0, _, _, _): transit_mx();
+            (1, true, INT_FOUND_MD, 0, 0, _, _, 1, 1, _, _, _, _, _): strip_md();
+            (1, true, INT_FOUND_MX, 0, 0, _, _, 1, 1, _, _, _, _, _): strip_mx();
+            (1, true, INT_FOUND_MD, 0, 0, _, _, 1, 0, _, _, _, _, _): strip();
+            (1, true, INT_FOUND_MX, 0, 0, _, _, 1, 0, _, _, _, _, _): strip();
+            (1, true, INT_FOUND_MD, 0, 0, _, _, 0, _, _, _, _, _, _): transit_md();
+            (1, true, INT_FOUND_MX, 0, 0, _, _, 0, _, _, _, _, _, _): transit_mx();
             // ---- marked, and not INT that we know ----
-            (1, true, _, _, _, _, _, 1, _, _, _): not_strippable();
-            (1, _, _, _, _, _, _, 1, _, _, _): unmark();
-            (1, _, _, _, _, _, _, _, _, _, _): unsupported();
+            (1, true, _, _, _, _, _, 1, _, _, _, _, _, _): not_strippable();
+            (1, _, _, _, _, _, _, 1, _, _, _, _, _, _): unmark();
+            (1, _, _, _, _, _, _, _, _, _, _, _, _, _): unsupported();
         }
     }
 

@@ -16,29 +16,26 @@ control IpCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
             hdr.ipv6.isValid(): ternary;
             meta.ip_form: ternary;
             meta.checksum_error: ternary;
+            meta.ip_too_short: ternary;
             meta.ether_type: ternary;
         }
         actions = { wrong; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (_, _, IP_VERSION_WRONG, _, _): wrong(DROP_IP_VERSION_INVALID);
-            (_, _, IP_HEADER_LENGTH_WRONG, _, _): wrong(DROP_IP_HEADER_LENGTH_INVALID);
-            (true, _, _, true, _): wrong(DROP_IP_CHECKSUM_INVALID);
-            (true, _, _, _, _): NoAction();
-            (_, true, _, _, _): NoAction();
+            (_, _, IP_VERSION_WRONG, _, _, _): wrong(DROP_IP_VERSION_INVALID);
+            (_, _, IP_HEADER_LENGTH_WRONG, _, _, _): wrong(DROP_IP_HEADER_LENGTH_INVALID);
+            (true, _, _, true, _, _): wrong(DROP_IP_CHECKSUM_INVALID);
+            (true, _, _, _, 0, _): NoAction();
+            (true, _, _, _, _, _): wrong(DROP_IP_LENGTH_INVALID);
+            (_, true, _, _, _, _): NoAction();
             // The frame ends inside the IP header.
-            (_, _, _, _, ETHER_TYPE_IPV4): wrong(DROP_IP_LENGTH_INVALID);
-            (_, _, _, _, ETHER_TYPE_IPV6): wrong(DROP_IP_LENGTH_INVALID);
+            (_, _, _, _, _, ETHER_TYPE_IPV4): wrong(DROP_IP_LENGTH_INVALID);
+            (_, _, _, _, _, ETHER_TYPE_IPV6): wrong(DROP_IP_LENGTH_INVALID);
         }
     }
 
     apply {
+        meta.ip_too_short = 20 |-| hdr.ipv4.total_length;
         ip_verdict.apply();
-        if (hdr.ipv4.isValid() && meta.drop_reason == 0) {
-            meta.ip_too_short = 20 |-| hdr.ipv4.total_length;
-            if (meta.ip_too_short != 0) {
-                meta.drop_reason = DROP_IP_LENGTH_INVALID;
-            }
-        }
     }
 }

@@ -20,9 +20,9 @@ control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
         if (hdr.udp.isValid()) {
             // UDP is only looked for behind an IPv4 header without options.
             meta.l4_end = hdr.udp.length + 20;
-            meta.int_room = hdr.udp.length |-| 12;             // UDP header and shim
             meta.int_bytes[9:2] = meta.int_length_words;
-            meta.int_beyond_udp = meta.int_bytes |-| meta.int_room;
+            meta.int_bytes = meta.int_bytes + 12;              // and the UDP header and the shim
+            meta.int_beyond_udp = meta.int_bytes |-| hdr.udp.length;
             if (hdr.ipv4.isValid()) {
                 compare_ipv4();
             } else {

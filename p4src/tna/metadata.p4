@@ -15,6 +15,9 @@ const bit<2> INT_FOUND_NOTHING = 0;
 const bit<2> INT_FOUND_MD      = 1;
 const bit<2> INT_FOUND_MX      = 2;
 
+// Until ingress finds a reason, only the traffic manager can drop a packet: drop_report is asked with that.
+const drop_reason_t NOT_DROPPED = DROP_TRAFFIC_MANAGER;
+
 // What the watchlist asks a source for.
 const bit<2> SOURCE_NONE = 0;
 const bit<2> SOURCE_MD   = 1;
@@ -61,8 +64,7 @@ struct ingress_metadata_t {
     bit<16>   ipv4_residual;        // checksum of what the IPv4 header has beyond its 20 bytes
 
     // ---- decisions ----
-    drop_reason_t drop_reason;      // 0: not dropped
-    drop_reason_t report_reason;    // the same, or the traffic manager's
+    drop_reason_t drop_reason;      // NOT_DROPPED, or why
     bit<4>    event;                // 1 + index in ingress_events; the last one wins
     bit<1>    edge_port;            // the packet came from a host
     bit<1>    int_marked;           // arrived with a marked DSCP over a fabric link
@@ -89,6 +91,8 @@ struct ingress_metadata_t {
     bit<1>    is_probe;
     bit<1>    probe_ended;
     bit<1>    drop_wanted;
+    bit<1>    drop_known_a;         // it was reported in this interval
+    bit<1>    drop_known_b;
     bit<1>    replicated;           // one copy per port of a group
 
     // ---- lengths; subtractions stop at 0, so 0 means "not longer" ----
@@ -97,7 +101,6 @@ struct ingress_metadata_t {
     length_bytes_t l4_beyond_ip;
     length_bytes_t ip_beyond_l4;
     length_bytes_t int_bytes;       // what INT takes of the UDP payload
-    length_bytes_t int_room;
     length_bytes_t int_beyond_udp;
 
     // ---- hashes ----

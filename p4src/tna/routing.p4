@@ -111,7 +111,7 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             } else if (hdr.vlan.isValid()) {
                 take_tag_off();
             }
-        } else if (meta.drop_reason == 0) {
+        } else if (meta.drop_reason == NOT_DROPPED) {
             meta.drop_reason = DROP_NO_ROUTE;
         }
     }

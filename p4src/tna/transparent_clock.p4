@@ -111,23 +111,39 @@ control TransparentClock(inout egress_headers_t hdr,
         }
     }
 
+    // At its limit, a correctionField is left alone.
+    @hidden
+    action too_big() {
+        meta.clock_enabled = 0;
+        meta.event = 1 + EVENT_PTP_TOO_BIG;
+    }
+
+    @hidden
+    table correction_limit {
+        key = {
+            hdr.ptp_correction.ns_high: exact;
+            hdr.ptp_correction.ns_low: exact;
+            hdr.ptp_correction.fraction: exact;
+        }
+        actions = { too_big; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (0x7FFF, 0xFFFFFFFF, 0xFFFF): too_big();
+        }
+    }
+
     apply {
         transparent_clock.apply();
+        correction_limit.apply();
         if (meta.clock_enabled == 1) {
-            if (hdr.ptp_correction.ns_high == 0x7FFF && hdr.ptp_correction.ns_low == 0xFFFFFFFF
-                && hdr.ptp_correction.fraction == 0xFFFF) {
-                meta.event = 1 + EVENT_PTP_TOO_BIG;
-                meta.update_udp_checksum = 0;
-            } else {
-                meta.carry_1 = hdr.ptp_correction.ns_low |-| meta.ns_low_1;
-                ptp_link_delay.apply();
-                meta.carry_2 = meta.ns_low_1 |-| meta.ns_low_2;
-                meta.ns_low_3 = meta.ns_low_2 - meta.ingress_tstamp[31:0];
-                meta.borrow = meta.ingress_tstamp[31:0] |-| meta.ns_low_2;
-                meta.ns_high = meta.ns_high - meta.ingress_tstamp[47:32];
-                carries.apply();
-                ptp_offsets.apply();
-            }
+            meta.carry_1 = hdr.ptp_correction.ns_low |-| meta.ns_low_1;
+            ptp_link_delay.apply();
+            meta.carry_2 = meta.ns_low_1 |-| meta.ns_low_2;
+            meta.ns_low_3 = meta.ns_low_2 - meta.ingress_tstamp[31:0];
+            meta.borrow = meta.ingress_tstamp[31:0] |-| meta.ns_low_2;
+            meta.ns_high = meta.ns_high - meta.ingress_tstamp[47:32];
+            carries.apply();
+            ptp_offsets.apply();
         } else {
             meta.update_udp_checksum = 0;
         }
