@@ -8,10 +8,22 @@ consistent examples of Telemetry Report v2.0, the others are what this project's
 import pytest
 
 from controller.telemetry.metadata import HopMetadata
-from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking, PacketKey
+from controller.telemetry.packet import (
+    NETWORK_ETHERNET,
+    NETWORK_IPV6,
+    TRAFFIC_OTHER,
+    IntMarking,
+    PacketKey,
+)
 from controller.telemetry.report import decode_group, decode_reports
-from controller.telemetry.report_encode import ReportSpec, StackSpec, encode_reports, encode_stack
-from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
+from controller.telemetry.report_encode import (
+    ReportSpec,
+    StackSpec,
+    encode_mx,
+    encode_reports,
+    encode_stack,
+)
+from correction.records import TRAFFIC_PROBE, TRAFFIC_PTP, TRAFFIC_ROCE
 
 
 def _bytes(annotated: str) -> bytes:
@@ -252,6 +264,175 @@ def test_a_postcard_of_a_ptp_sync():
     assert encoded == _PTP_POSTCARD
 
 
+_MX_INNER = """
+    45 6e 00 64 00 00 40 00 40 11 23 1a   # IPv4: 100 bytes, DSCP 27 (marked), ECT(0), UDP
+    0a 00 01 01 0a 00 02 01               # 10.0.1.1 to 10.0.2.1
+    c3 50 12 b7 00 50 00 00               # UDP port 50000 to 4791
+    30 03 00 68                           # shim: INT-MX, NPT 0, 3 words, original DSCP 26
+    20 00 00 00                           # Ver 2, D 0
+    fc 00 00 00 00 00 00 00               # six instructions, no domain
+    04 00 ff ff 00 00 00 17 00 0a 0b 0c   # BTH: SEND only, queue pair 0x17, PSN 0x0a0b0c
+"""
+_MX_POSTCARD = _bytes(
+    """
+    20 40 00 05                           # Ver 2, hw_id 1 (egress), sequence 5
+    00 00 00 65                           # node 101
+    14 17 07 60                           # RepType 1, InType 4, 23 words, MDLength 7, Q and F
+    7c 00 00 00 00 00 00 00               # ports, latency, queue, both stamps
+    00 01 00 02                           # port 1 to 2
+    00 00 02 bc                           # latency 700
+    01 00 00 05                           # queue 1, depth 5
+    00 00 00 00 00 6a cf c0               # ingress stamp 7,000,000
+    00 00 00 00 00 6a d2 7c               # egress stamp 7,000,700
+    """
+    + _MX_INNER
+)
+
+
+def test_a_congested_postcard_of_an_int_mx_packet():
+    """The packet has 16 bytes more than it came with: 102 of its own, with Ethernet and FCS."""
+    _group, report = _decode(_MX_POSTCARD, _BY_DSCP)
+    assert (report.congested_queue, report.tracked_flow, report.dropped) == (True, True, False)
+    assert report.metadata == _hop(None, 1, 2, 700, 7_000_000)
+    assert report.packet.key == _ROCE_KEY
+    assert (report.packet.stack, report.packet.int_bytes) == (None, 16)
+    assert (report.packet.dscp, report.packet.wire_bytes) == (26, 102)
+    headers = encode_mx(instruction_bitmap=0xFC00, original_dscp=26)
+    assert headers == _bytes(_MX_INNER)[28:44]
+    spec = ReportSpec(
+        inner=_bytes(_MX_INNER),
+        metadata_bits=0x7C00,
+        metadata=report.metadata,
+        congested_queue=True,
+    )
+    encoded = encode_reports(node_id=101, hw_id=1, sequence_number=5, reports=[spec])
+    assert encoded == _MX_POSTCARD
+
+
+_DROP_REPORT = _bytes(
+    """
+    20 00 00 09                           # Ver 2, hw_id 0 (ingress), sequence 9
+    00 00 00 02                           # node 2
+    15 17 04 80                           # RepType 1, InType 5, 23 words, MDLength 4, D
+    48 01 00 00 00 00 00 00               # ports, ingress stamp, queue id and drop reason
+    00 01 ff ff                           # port 1, no egress port was chosen
+    00 00 00 00 00 2d c6 c0               # ingress stamp 3,000,000
+    01 1d 00 00                           # queue 1, reason 29: no route
+    66 81 23 45 00 1c 11 3e               # IPv6: DSCP 26, label 0x12345, 28 bytes, UDP
+    20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01
+    20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 02
+    c3 50 12 b7 00 1c 00 00               # UDP port 50000 to 4791
+    11 00 ff ff 00 00 00 17 00 0a 0b 0c   # BTH: acknowledge, queue pair 0x17, PSN 0x0a0b0c
+    00 00 00 07 00 00 00 00               # AETH: ACK, MSN 7; room for the ICRC
+    """
+)
+
+
+def test_a_drop_report_of_an_acknowledgement_over_ipv6():
+    """RepMdBits 0x4801; a port of all ones is none."""
+    group, report = _decode(_DROP_REPORT, _BY_DSCP)
+    assert (group.hw_id, group.sequence_number, group.node_id) == (0, 9, 2)
+    assert (report.dropped, report.congested_queue, report.tracked_flow) == (True, False, False)
+    assert report.metadata == HopMetadata(
+        ingress_port=1,
+        egress_port=0xFFFF,
+        ingress_tstamp=3_000_000,
+        drop_queue_id=1,
+        drop_reason=29,
+    )
+    prefix = 0x20010DB8 << 96
+    assert report.packet.key == PacketKey(
+        TRAFFIC_ROCE,
+        prefix + 1,
+        prefix + 2,
+        17,
+        50000,
+        4791,
+        0x11,
+        dest_qp=0x17,
+        psn=0x0A0B0C,
+        network=NETWORK_IPV6,
+    )
+    assert (report.packet.dscp, report.packet.wire_bytes) == (26, 86)
+    spec = ReportSpec(
+        inner=_DROP_REPORT[36:],
+        inner_type=5,
+        metadata_bits=0x4801,
+        metadata=report.metadata,
+        dropped=True,
+        tracked_flow=False,
+    )
+    encoded = encode_reports(node_id=2, hw_id=0, sequence_number=9, reports=[spec])
+    assert encoded == _DROP_REPORT
+
+
+_L2_PTP_POSTCARD = _bytes(
+    """
+    20 40 00 01                           # Ver 2, hw_id 1 (egress), sequence 1
+    00 00 00 65                           # node 101
+    13 12 02 20                           # RepType 1, InType 3, 18 words, MDLength 2, F
+    02 00 00 00 00 00 00 00               # level 2 interfaces
+    00 00 00 07 ff ff ff ff               # interface 7; the other one is not known
+    01 1b 19 00 00 00 02 00 00 00 01 01   # Ethernet: to the PTP group, from 02:00:00:00:01:01
+    81 00 00 64 88 f7                     # VLAN 100; PTP
+    01 12 00 2c 03 00 02 00               # Delay_Req, PTP 2.1, 44 bytes, domain 3, two-step
+    00 00 00 00 00 02 80 00               # correctionField 2.5 ns
+    00 00 00 00                           # messageTypeSpecific
+    02 00 00 ff fe 00 01 01 00 01         # sourcePortIdentity, port 1
+    41 42 01 7f                           # sequenceId, controlField, logMessageInterval
+    00 00 00 00                           # first bytes of originTimestamp
+    """
+)
+
+
+def test_a_postcard_of_a_tagged_ptp_message_over_ethernet():
+    """An Ethernet inner packet keeps its tag; 18 + 44 + 4 bytes on the wire."""
+    _group, report = _decode(_L2_PTP_POSTCARD, _BY_DSCP)
+    assert report.metadata == HopMetadata(ingress_interface=7, unavailable_bits=0x0200)
+    assert report.packet.key == PacketKey(
+        TRAFFIC_PTP,
+        0x020000000101,
+        0x011B19000000,
+        0x88F7,
+        0,
+        0,
+        ptp_domain=3,
+        ptp_message_type=1,
+        ptp_clock_identity=0x020000FFFE000101,
+        ptp_port_number=1,
+        ptp_sequence_id=0x4142,
+        network=NETWORK_ETHERNET,
+    )
+    assert (report.packet.wire_bytes, report.packet.vlan_id) == (66, 100)
+
+
+_PROBE_END = _bytes(
+    """
+    20 00 00 02                           # Ver 2, hw_id 0 (ingress), sequence 2
+    00 00 00 01                           # node 1
+    14 0f 03 20                           # RepType 1, InType 4, 15 words, MDLength 3, F
+    48 00 00 00 00 00 00 00               # ports, ingress stamp
+    00 01 ff ff                           # port 1; it goes no further
+    00 00 00 00 00 0f 65 68               # ingress stamp 1,009,000
+    45 b8 00 28 00 00 40 00 ff 11 a5 71   # IPv4: 40 bytes, DSCP 46, TTL 255, UDP
+    0a fe 00 65 0a fe 00 01               # 10.254.0.101 to 10.254.0.1
+    7f ff 7f ff 00 14 00 00               # UDP port 32767
+    18 00 00 01                           # probe: version 1, returning; port 1
+    00 00 00 01 00 00 00 4d               # of node 1, number 77
+    """
+)
+
+
+def test_the_report_that_ends_a_probe():
+    """Returning: its addresses are told in the direction in which it was sent."""
+    _group, report = _decode(_PROBE_END, _BY_DSCP)
+    assert report.packet.probe_returning
+    assert (report.packet.src_addr, report.packet.dst_addr) == (0x0AFE0001, 0x0AFE0065)
+    key = report.packet.key
+    assert (key.traffic, key.probe_node_id, key.probe_egress_port) == (TRAFFIC_PROBE, 1, 1)
+    assert (key.probe_sequence_number, report.packet.wire_bytes) == (77, 64)
+
+
 @pytest.mark.parametrize(
     ("wire", "words"),
     [
@@ -259,6 +440,10 @@ def test_a_postcard_of_a_ptp_sync():
         (_MD_OF_TCP_FLOW, 23),
         (_SINK_STACK_REPORT, 35),
         (_PTP_POSTCARD, 27),
+        (_MX_POSTCARD, 23),
+        (_DROP_REPORT, 23),
+        (_L2_PTP_POSTCARD, 18),
+        (_PROBE_END, 15),
     ],
 )
 def test_the_vectors_are_as_long_as_they_say(wire, words):
