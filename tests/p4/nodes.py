@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The three switches that a traced packet meets, and walks over several of them."""
 
+import functools
 from collections.abc import Sequence
 
+from tests.p4.dissect import expect_frame
+from tests.p4.frames import roce
 from tests.p4.harness import Node, Sent
+from tests.p4.rewrite import routed, with_class
+from tests.p4.wire import icrc_is_right, replaced
 
 HOST_PORT, LEAF_UPLINK = 11, 1
 SPINE_IN, SPINE_OUT = 1, 2
@@ -49,3 +54,23 @@ def walk(path: Sequence[Node], frame: bytes) -> list[Sent]:
         sent.append(node.send(frame, HOST_PORT if number == 0 else SPINE_IN))
         frame = sent[-1].frame
     return sent
+
+
+@functools.cache
+def _md_source() -> Node:
+    node = source_node()
+    node.watch()
+    return node
+
+
+def marked_frame(sport: int = 0xC123, payload: int = 400) -> bytes:
+    """A RoCEv2 packet for 10.0.2.1 as a source leaf sends it into the fabric, with one hop."""
+    return _md_source().send(roce(payload=bytes(payload), sport=sport), HOST_PORT).frame
+
+
+def expect_restored(frame: bytes, out: bytes, *, hops: int, ecn: int | None = None) -> None:
+    """The frame as a router chain delivers it to the sink's port; a valid ICRC stays valid."""
+    expected = with_class(routed(frame, SINK_PORT, hops=hops), ecn=ecn)
+    # the last switch sends from the address that the one before it used
+    expect_frame(out, replaced(expected, 6, out[6:12]))
+    assert icrc_is_right(out) == icrc_is_right(frame)

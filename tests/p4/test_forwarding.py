@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing of IPv4, IPv6 and VLANs, queues, controller packets, and packets that are dropped."""
+"""Routing of IPv4, IPv6 and VLANs, queues, and packets that are dropped."""
 
 from typing import Any
 
 import pytest
 
 from tests.p4.dissect import expect_frame
-from tests.p4.frames import HOST_V6, ethernet, ip_frame, ptp, roce, udp_frame
-from tests.p4.harness import CPU_PORT, Node
+from tests.p4.frames import HOST_V6, ethernet, ip_frame, roce
+from tests.p4.harness import Node
 from tests.p4.rewrite import inserted, routed, with_class
-from tests.p4.wire import ARP, LLDP, Offsets, ip, ip_checksum_is_right, refresh_ip, replaced
+from tests.p4.wire import ARP, Offsets, ip_checksum_is_right, refresh_ip, replaced
 
 VERSION_INVALID, TTL_EXPIRED, NO_ROUTE, HEADER_LENGTH_INVALID, CHECKSUM_INVALID = 25, 26, 29, 30, 31
 LENGTH_INVALID, UNKNOWN_ETHER_TYPE, ROUTE_ACTION = 128, 129, 131
@@ -86,6 +86,15 @@ def test_tagged_packet_leaves_untagged_unless_the_route_has_a_vlan(v6: bool) -> 
         expect_frame(node.send(frame, 1).frame, routed(frame, 3, vlan=0x123))
 
 
+def test_priority_is_kept_from_tag_to_tag() -> None:
+    """The priority bits of a tag go on into the next one; an untagged packet has priority 0."""
+    node = Node(1)
+    node.route("10.0.2.1", 32, 3, vlan=0x123)
+    frame = roce(vlan=0xA064)
+    expect_frame(node.send(frame, 1).frame, routed(frame, 3, vlan=0xA123))
+    expect_frame(node.send(roce(), 1).frame, routed(roce(), 3, vlan=0x0123))
+
+
 def test_int_works_behind_a_tag() -> None:
     """A tagged packet is traced like any other; the tag is not INT's business."""
     node = Node(1, host_ports=(11,))
@@ -118,72 +127,6 @@ def test_udp_with_ip_options_is_routed_and_traced() -> None:
     data = sent.frame[start : start + 48]
     expect_frame(sent.frame, inserted(routed(frame, sent.port), data, dscp=27))
     expect_frame(sink.send(sent.frame, 1).frame, routed(routed(frame, sent.port), 12))
-
-
-# ---- controller packets
-
-
-def test_packet_out_leaves_on_its_port_as_it_is() -> None:
-    """A packet-out names its egress port; nothing in it is changed."""
-    node = router()
-    for frame in (
-        roce(),
-        roce(v6=True),
-        ptp(over="ethernet"),
-        ethernet(LLDP, b"\x02\x07" + bytes(44)),
-    ):
-        assert node.packet_out(frame, 7).forwarded == [(7, frame)]
-
-
-def test_packet_out_submitted_to_ingress_is_routed() -> None:
-    """With submit_to_ingress the packet takes its route and is traced like a host's packet."""
-    node = router()
-    node.watch_ptp()
-    sent = node.send((1 << 6).to_bytes(2, "big") + ptp(dst="10.0.1.2"), CPU_PORT)
-    assert sent.port == 12
-    assert len(sent.reports) == 1
-
-
-NEIGHBOUR_SOLICITATION = ip_frame(
-    bytes([135, 0, 0, 0]) + bytes(20), 58, src="fe80::1", dst="ff02::1:ff00:1", ttl=255
-)
-
-
-@pytest.mark.parametrize(
-    ("keys", "frame"),
-    [
-        ({"ether_type": (ARP, 0xFFFF)}, ethernet(ARP, bytes(28), dst=(1 << 48) - 1)),
-        ({"ether_type": (LLDP, 0xFFFF)}, ethernet(LLDP, b"\x02\x07" + bytes(44))),
-        ({"ether_type": (ARP, 0xFFFF)}, ethernet(ARP, bytes(28), dst=(1 << 48) - 1, vlan=100)),
-        ({"protocol": (58, 0xFF), "icmp_type": (135, 0xFF)}, NEIGHBOUR_SOLICITATION),
-        ({"ipv6_dst_addr": (0xFF02 << 112, 0xFFFF << 112)}, NEIGHBOUR_SOLICITATION),
-        ({"dst_addr": (ip("10.0.1.2"), 0xFFFFFFFF), "l4_dst_port": (179, 0xFFFF)},
-         udp_frame(b"open", sport=9, dport=179, dst="10.0.1.2")),
-        ({"ipv6_dst_addr": (ip(HOST_V6[1]), (1 << 128) - 1)}, roce(v6=True)),
-    ],
-    ids=["ARP", "LLDP", "tagged ARP", "ND by type", "ND by group", "own IPv4", "own IPv6"],
-)  # fmt: skip
-def test_punted_packet_reaches_the_controller_with_its_port(
-    keys: dict[str, tuple[int, int]], frame: bytes
-) -> None:
-    """The CPU port gets the ingress port in front of a frame that is not changed."""
-    node = router()
-    node.add("punt", node.ternary("punt", keys), "punt_to_cpu", priority=1)
-    sent = node.send(frame, 11)
-    assert [port for port, _ in sent.forwarded] == [CPU_PORT]
-    assert sent.frame[:2] == (11 << 7).to_bytes(2, "big")
-    expect_frame(sent.frame[2:], frame)
-    assert node.hits("punt") == 1
-    assert node.drops == {}
-
-
-def test_punt_by_ingress_port_and_priority() -> None:
-    """Only the named port is punted."""
-    node = router()
-    keys = {"ingress_port": (11, 0x1FF)}
-    node.add("punt", node.ternary("punt", keys), "punt_to_cpu", priority=1)
-    assert node.send(roce(), 11).port == CPU_PORT
-    assert node.send(roce(), 1).port != CPU_PORT
 
 
 # ---- drops

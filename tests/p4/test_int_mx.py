@@ -115,6 +115,17 @@ def test_source_and_sink_in_one_switch_report_by_postcard_alone(v6: bool) -> Non
     node.expect_reports(sent, hop_report(node, sent, (HOST_PORT, SINK_PORT)))
 
 
+@pytest.mark.parametrize("bitmap", [0x4000, 0x8000, 0x0000, 0xFFFF])
+def test_local_postcard_has_the_bits_of_the_entry(bitmap: int) -> None:
+    """Where no header is needed the report still says what the entry asked for, and no more."""
+    node = local_node()
+    node.watch_mx(bitmap=bitmap)
+    sent = node.send(roce(), HOST_PORT)
+    bits = bitmap & 0x7C00
+    expected = [hop_report(node, sent, (HOST_PORT, SINK_PORT), bits)] if bits else []
+    node.expect_reports(sent, *expected)
+
+
 def test_source_without_room_for_the_header_does_not_start() -> None:
     """Nothing is inserted rather than too much; the packet keeps its DSCP and is counted."""
     frame = roce()

@@ -123,6 +123,9 @@ def test_all_keys_together_select(v6: bool) -> None:
     assert node.send(roce(v6=v6, psn=8), SPINE_IN).reports == []
 
 
+V6: dict[str, Any] = {"src": "fd00:0:1::1", "dst": "fd00:0:2::1"}
+
+
 @FAMILY
 def test_exempt_flow_is_not_reported(v6: bool) -> None:
     """An exempt entry of higher priority silences a flow."""
@@ -139,8 +142,14 @@ def test_exempt_flow_is_not_reported(v6: bool) -> None:
         ip_frame(bytes.fromhex("0005000600000001") + bytes(40), 6, dscp=26),
         ip_frame(b"\x08\0\0\0" + bytes(40), 1, dscp=26),
         udp_frame(bytes(40), sport=5, dport=6, dscp=26),
+        ip_frame(bytes.fromhex("0005000600000001") + bytes(40), 6, dscp=26, **V6),
+        ip_frame(b"\x80\0\0\0" + bytes(40), 58, dscp=26, **V6),
+        ip_frame(bytes.fromhex("1100000100000001") + bytes(48), 44, dscp=26, **V6),
+        ip_frame(bytes.fromhex("1100000000000000") + bytes(48), 0, dscp=26, **V6),
+        ip_frame(b"", 59, dscp=26, **V6),
+        ip_frame(b"abc", 253, dscp=26),
     ],
-    ids=["TCP", "ICMP", "UDP"],
+    ids=["TCP", "ICMP", "UDP", "TCP/6", "ICMPv6", "fragment", "hop by hop", "none", "3 bytes"],
 )
 def test_any_ip_packet_can_be_reported(frame: bytes) -> None:
     """Postcards need no header in the packet, so any protocol will do."""

@@ -134,11 +134,14 @@ def test_switch_without_probe_configuration_routes_it() -> None:
         (probe(version=0), "version 0"),
         (probe(version=2), "version 2"),
         (probe(version=15, returning=1), "version 15"),
+        (probe(ttl=254), "it was routed"),
+        (probe(ttl=64, returning=1), "it was routed"),
+        (replaced(probe(), 40, b"\x12\x34"), "a checksum that swapped addresses would need"),
     ],
-    ids=["version 0", "version 2", "version 15"],
+    ids=["version 0", "version 2", "version 15", "TTL 254", "TTL 64 back", "UDP checksum"],
 )
 def test_invalid_probe_is_dropped_and_counted(frame: bytes, why: str) -> None:
-    """Another version is not turned round, whatever its other bits mean."""
+    """What is not a fresh probe of our version from the neighbour is not turned round."""
     node = switch(101)
     sent = node.send(frame, V_PORT)
     assert sent.emitted == [], why

@@ -4,9 +4,10 @@
 import pytest
 
 from bmv2_lab.switch.state import exact_match
+from tests.p4.control import COLLECTOR_IP
 from tests.p4.dissect import expect_frame
 from tests.p4.frames import ptp, roce, udp_frame
-from tests.p4.harness import COLLECTOR_IP, REPORT_PORT, Node, Sent
+from tests.p4.harness import REPORT_PORT, Node, Sent
 from tests.p4.int_headers import expected_hop
 from tests.p4.nodes import (
     SINK_IN,

@@ -161,6 +161,29 @@ def test_path_is_the_sum_of_its_hops() -> None:
     assert udp_checksum_is_right(out)
 
 
+@pytest.mark.parametrize("mode", ["md", "mx", "xd"])
+@pytest.mark.parametrize("over", ["ipv4", "ipv6"])
+def test_traced_message_is_corrected_all_the_same(mode: str, over: str) -> None:
+    """INT in front of a PTP message does not hide it: every hop still adds its residence."""
+    path = [
+        clock(node=source_node(), delays={11: 10}),
+        clock(delays={SPINE_IN: 200}),
+        clock(node=sink_node(), delays={1: 3000}),
+    ]
+    if mode == "md":
+        path[0].watch(marked_dscp=1)
+    elif mode == "mx":
+        path[0].watch_mx(marked_dscp=1)
+    else:
+        for node in path:
+            node.watch_xd()
+    frame = ptp(over=over, udp_checksum=True, correction=4)
+    out = walk(path, frame)[-1].frame
+    assert correction_of(out, over) == 4 + 3 * (RESIDENCE << 16) + 3210
+    assert udp_checksum_is_right(out)
+    assert len(out) == len(frame)
+
+
 def test_residence_is_modular_in_48_bits() -> None:
     """A stamp counter that wraps between ingress and egress makes no jump."""
     node = clock()

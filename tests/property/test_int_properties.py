@@ -159,7 +159,7 @@ def expected_values(
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     frame=frames,
     bitmap=bitmaps,
