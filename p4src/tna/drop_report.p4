@@ -19,7 +19,8 @@ control DropReport(in ingress_headers_t hdr,
         drop_report_counter.count();
     }
 
-    // Filled by the controller: reasons and flows whose drops are reported.
+    // Filled by the controller: reasons and flows whose drops are reported, and above them, with NoAction, flows
+    // whose drops are not: those to the collectors.
     @id(TABLE_DROP_REPORT)
     table drop_report {
         key = {
@@ -27,7 +28,7 @@ control DropReport(in ingress_headers_t hdr,
             hdr.ipv4.src_addr: ternary @id(2) @name("src_addr");   // 0 unless IPv4
             hdr.ipv4.dst_addr: ternary @id(3) @name("dst_addr");   // 0 unless IPv4
         }
-        actions = { report_drop; @defaultonly NoAction; }
+        actions = { report_drop; NoAction; }
         default_action = NoAction();
         counters = drop_report_counter;
         size = DROP_REPORT_SIZE;

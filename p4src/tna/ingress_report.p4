@@ -23,14 +23,19 @@ control IngressReport(in ingress_headers_t hdr,
     action report_stack() {
         meta.report_bits = REPORT_BITS_STACK;
         meta.report_tracked = 1;
-        meta.report_egress_port[8:0] = meta.egress_port;
+        meta.report_egress_port = 7w0 ++ meta.egress_port;
     }
 
     @hidden
-    action report_drop() {
+    action report_dropped_packet() {
         meta.report_bits = REPORT_BITS_DROP;
         meta.report_dropped = 1;
         meta.report_egress_port = 0xFFFF;
+    }
+
+    @hidden
+    action name_egress_port() {
+        meta.report_egress_port = 7w0 ++ meta.egress_port;
     }
 
     @hidden
@@ -70,6 +75,7 @@ control IngressReport(in ingress_headers_t hdr,
             (DROP_IP_VERSION_INVALID, _, _): inner_ethernet();
             (DROP_IP_HEADER_LENGTH_INVALID, _, _): inner_ethernet();
             (DROP_IP_LENGTH_INVALID, _, _): inner_ethernet();
+            (DROP_IP_CHECKSUM_INVALID, _, _): inner_ethernet();
             (_, true, _): inner_ipv4();
             (_, _, true): inner_ipv6();
         }
@@ -77,7 +83,7 @@ control IngressReport(in ingress_headers_t hdr,
 
     @hidden
     action mirror() {
-        meta.report_ingress_port[8:0] = ig_intr_md.ingress_port;
+        meta.report_ingress_port = 7w0 ++ ig_intr_md.ingress_port;
         ig_dprsr_md.mirror_type = MIRROR_RECEIVED;
         meta.mirror_session = INGRESS_CLONE_SESSION;
         meta.report_seq = take_ingress_report_seq.execute(meta.destination_id);
@@ -85,9 +91,12 @@ control IngressReport(in ingress_headers_t hdr,
 
     apply {
         if (meta.drop_reason != NOT_DROPPED) {
-            report_drop();
-            if (meta.int_found != INT_FOUND_NOTHING) {
+            report_dropped_packet();
+            if (meta.int_marked == 1) {
                 track();
+            }
+            if (meta.routed == 1) {
+                name_egress_port();
             }
         } else {
             report_stack();

@@ -51,9 +51,15 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     // Source and sink in one: there is no fabric link to carry INT over.
     @hidden
-    action report_own_hop() {
+    action report_only_hop_md() {
         hdr.bridged.postcard = 1;
         hdr.bridged.own_hop = 1;
+        hdr.bridged.bitmap = meta.source_bitmap;
+    }
+
+    @hidden
+    action report_only_hop_mx() {
+        hdr.bridged.postcard = 1;
         hdr.bridged.bitmap = meta.source_bitmap;
     }
 
@@ -126,16 +132,16 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             meta.exempt: ternary;
         }
         actions = {
-            none; unsupported; not_started; not_strippable; unmark; start_md; start_mx; report_own_hop;
-            report_hop; transit_md; transit_mx; strip; strip_md; strip_mx;
+            none; unsupported; not_started; not_strippable; unmark; start_md; start_mx; report_only_hop_md;
+            report_only_hop_mx; report_hop; transit_md; transit_mx; strip; strip_md; strip_mx;
         }
         const default_action = none();
         const entries = {
             // marked, udp, found, too long, l4, ip, shim, sink, reports, source, edge, ptp, postcard, exempt
             // ---- packets without INT: a shim of the host occupies the place of ours, a fragment has no UDP ----
             (0, _, _, _, _, _, _, _, _, _, _, _, _, 1): none();
-            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MD, 1, 0, _, _): report_own_hop();
-            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MX, 1, 0, _, _): report_own_hop();
+            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MD, 1, 0, _, _): report_only_hop_md();
+            (0, true, _, _, 0, 0, 0, 1, 1, SOURCE_MX, 1, 0, _, _): report_only_hop_mx();
             (0, true, _, _, 0, 0, 0, 1, 0, SOURCE_MD, 1, 0, _, _): none();
             (0, true, _, _, 0, 0, 0, 1, 0, SOURCE_MX, 1, 0, _, _): none();
             (0, true, _, _, 0, 0, 0, _, _, SOURCE_MD, 1, 0, _, _): start_md();
