@@ -27,7 +27,7 @@ from controller.report_entries import (
     report_entries,
 )
 from controller.route_entries import ecmp_default, route_entries
-from controller.routing import AttachedHost, RouteTable, compute_routes
+from controller.routing import AttachedHost, RouteTable, collector_ports, compute_routes
 from controller.watchlist import watchlist_entries
 
 LinkDelays = Mapping[str, Mapping[int, int]]
@@ -120,14 +120,8 @@ def _classes(fabric: Fabric) -> Iterator[TableEntry]:
 
 def _edge(fabric: Fabric, switch: Switch, attached: Sequence[AttachedHost]) -> Iterator[TableEntry]:
     """INT starts and ends where hosts are; what leads to a collector only loses what it carries."""
-    outside = {switch.report_port} if any(c.attached is None for c in fabric.collectors) else set()
-    outside |= {
-        collector.attached.port
-        for collector in fabric.collectors
-        if collector.attached is not None and collector.attached.node == switch.name
-    }
     ends = [(local.port, "set_int_sink") for local in attached]
-    ends += [(port, "set_int_strip") for port in sorted(outside)]
+    ends += [(port, "set_int_strip") for port in collector_ports(fabric, switch)]
     for port, sink in ends:
         yield TableEntry.of(
             "int_edge_ports", {"ingress_port": port}, ActionCall.of("set_int_source_edge")

@@ -111,6 +111,17 @@ def attached_hosts(fabric: Fabric) -> dict[str, tuple[AttachedHost, ...]]:
     return {name: tuple(sorted(local, key=lambda one: one.port)) for name, local in found.items()}
 
 
+def collector_ports(fabric: Fabric, switch: Switch) -> tuple[int, ...]:
+    """Ports of the switch that lead straight to a collector, and so out of the fabric."""
+    ports = set()
+    for collector in fabric.collectors:
+        if collector.attached is None:
+            ports.add(switch.report_port)
+        elif collector.attached.node == switch.name:
+            ports.add(collector.attached.port)
+    return tuple(sorted(ports))
+
+
 def tiers(fabric: Fabric) -> dict[str, int]:
     """The tier of each switch: as declared, else its distance from the nearest one with hosts.
 

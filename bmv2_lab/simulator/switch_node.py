@@ -5,7 +5,7 @@ Ports without a cable are served at once: the CPU port, the recirculation port, 
 become reports, and the report port, which leads out of band to the collector.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from bmv2_lab.simulator.clocks import Oscillator
 from bmv2_lab.simulator.egress_port import EgressPort, QueueState
@@ -28,7 +28,7 @@ class SwitchNode:
         "_on_cpu",
         "_on_report",
         "_ports",
-        "_report_port",
+        "_report_ports",
         "_stamp_unit_ns",
         "_wires",
         "before_enqueue",
@@ -46,7 +46,7 @@ class SwitchNode:
         oscillator: Oscillator,
         *,
         stamp_unit_ns: int,
-        report_port: int,
+        report_ports: Collection[int],
         on_report: Callable[[bytes], None],
         on_cpu: Callable[[bytes], None],
     ) -> None:
@@ -57,7 +57,7 @@ class SwitchNode:
         self.before_send: EgressHook | None = None
         self._engine = engine
         self._stamp_unit_ns = stamp_unit_ns
-        self._report_port = report_port
+        self._report_ports = report_ports
         self._on_report = on_report
         self._on_cpu = on_cpu
         self._ports: dict[int, EgressPort] = {}
@@ -131,7 +131,7 @@ class SwitchNode:
                 self.before_send(self.name, output.port, output.frame)
             wire.send(output.frame)
             return self._ports[output.port].frame_work_ns(wire_bytes(output.frame))
-        if output.port == self._report_port:
+        if output.port in self._report_ports:
             self._on_report(output.frame)
         else:
             self._on_cpu(output.frame)

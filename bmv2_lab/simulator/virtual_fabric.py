@@ -27,6 +27,7 @@ from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.fabric import LinkEnd
 from controller.ptp_log import exchange_line, servo_line
+from controller.routing import collector_ports
 
 STEP_GAP_NS = 480_000_000
 """Between the starts of two steps in one window."""
@@ -121,7 +122,7 @@ class VirtualFabric:
                 switches[switch.name],
                 self._drawn.oscillators[switch.name],
                 stamp_unit_ns=self._fabric.model(switch.model).stamp_unit_ns,
-                report_port=switch.report_port,
+                report_ports=collector_ports(self._fabric, switch),
                 on_report=self._report_sent,
                 on_cpu=self._cpu_frame,
             )
