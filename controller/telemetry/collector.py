@@ -257,8 +257,10 @@ class Collector:
         nodes = self._fabric.nodes
         if packet.key.traffic == TRAFFIC_PROBE and packet.key.probe_node_id not in nodes:
             return DecodeReason.UNKNOWN_NODE
-        if packet.stack is not None and any(hop.node_id not in nodes for hop in packet.stack.hops):
-            return DecodeReason.UNKNOWN_NODE
+        if packet.stack is not None:
+            for hop in packet.stack.hops:
+                if hop.node_id not in nodes:
+                    return DecodeReason.UNKNOWN_NODE
         return None
 
 

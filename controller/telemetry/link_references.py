@@ -59,10 +59,22 @@ class LinkReferences:
             return Fit.UNKNOWN
         return self._compare(reference, difference_ns, sender, receiver)
 
-    def path_fits(self, path: Sequence[Piece]) -> bool:
-        """Whether nothing speaks against the path."""
-        odd = (Fit.LATE, Fit.EARLY)
-        return all(self.compare(*pair) not in odd for pair in pairwise(path))
+    def admit(self, path: Sequence[Piece]) -> bool:
+        """Whether nothing speaks against the path; then its differences are the newest."""
+        learned = {}
+        for sender, receiver in pairwise(path):
+            difference_ns = self._difference_ns(sender, receiver)
+            if difference_ns is None:
+                continue
+            ports = (sender.egress_key, receiver.ingress_key)
+            reference = self._references.get(ports)
+            if reference is not None:
+                fit = self._compare(reference, difference_ns, sender, receiver)
+                if fit is Fit.LATE or fit is Fit.EARLY:
+                    return False
+            learned[ports] = _Reference(difference_ns, receiver.capture_collector_ns)
+        self._references.update(learned)
+        return True
 
     def is_possible(self, path: Sequence[Piece]) -> bool:
         """Whether a whole path that does not fit may be one all the same.
@@ -87,7 +99,7 @@ class LinkReferences:
         return parts
 
     def learn(self, path: Sequence[Piece]) -> None:
-        """Take the differences of a path of one attempt, hops in order."""
+        """Take the differences of a path that did not fit, unless they are late for now."""
         for sender, receiver in pairwise(path):
             difference_ns = self._difference_ns(sender, receiver)
             if difference_ns is None:

@@ -20,28 +20,29 @@ Neighbours = Mapping[PortKey, PortKey]
 
 
 class Piece(NamedTuple):
-    """One report, who sent it and when it arrived."""
+    """One report, who sent it and when it arrived; `make_piece` fills the rest."""
 
     node_id: int
     report: Report
     capture_collector_ns: int
+    values: HopMetadata
+    """What the sender says of itself."""
+    ingress_key: PortKey
+    """(node, port) at which the packet came in."""
+    egress_key: PortKey
+    """(node, port) at which the packet left; a dropped one left nowhere."""
 
-    @property
-    def values(self) -> HopMetadata:
-        """What the sender says of itself."""
-        return self.report.metadata or NO_METADATA
 
-    @property
-    def ingress_key(self) -> PortKey:
-        """(node, port) at which the packet came in."""
-        port = self.values.ingress_port
-        return self.node_id, UNKNOWN_PORT if port is None else port
-
-    @property
-    def egress_key(self) -> PortKey:
-        """(node, port) at which the packet left; a dropped one left nowhere."""
-        port = self.values.egress_port
-        return self.node_id, UNKNOWN_PORT if port is None or self.report.dropped else port
+def make_piece(node_id: int, report: Report, capture_collector_ns: int) -> Piece:
+    """The piece of a report."""
+    values = report.metadata or NO_METADATA
+    ingress_port, egress_port = values.ingress_port, values.egress_port
+    if ingress_port is None:
+        ingress_port = UNKNOWN_PORT
+    if egress_port is None or report.dropped:
+        egress_port = UNKNOWN_PORT
+    ingress_key, egress_key = (node_id, ingress_port), (node_id, egress_port)
+    return Piece(node_id, report, capture_collector_ns, values, ingress_key, egress_key)
 
 
 def without(pieces: Sequence[Piece], used: Sequence[Piece]) -> list[Piece]:
@@ -104,6 +105,8 @@ def is_repeated(postcards: Sequence[Piece]) -> bool:
 
 def whole_path(postcards: Sequence[Piece], neighbours: Neighbours) -> list[Piece] | None:
     """The path from host to host, if all of it is there."""
+    if all(neighbours.get(piece.egress_key) != HOST_END for piece in postcards):
+        return None
     for piece in postcards:
         if neighbours.get(piece.ingress_key) == HOST_END:
             chain = _follow(piece, postcards, neighbours)

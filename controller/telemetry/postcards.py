@@ -22,6 +22,7 @@ from controller.telemetry.pieces import (
     attempts,
     in_order,
     is_repeated,
+    make_piece,
     probe_path,
     sink_hop,
     whole_path,
@@ -78,7 +79,7 @@ class PathJoiner:
         pending = self._pending.get(packet.key)
         if pending is None:
             pending = self._pending[packet.key] = _Pending(now_ns)
-        pending.pieces.append(Piece(node_id, report, now_ns))
+        pending.pieces.append(make_piece(node_id, report, now_ns))
         if self._emit_path(pending):
             if not pending.pieces:
                 del self._pending[packet.key]
@@ -126,9 +127,8 @@ class PathJoiner:
                 return True
         postcards = _postcards(pieces)
         whole = whole_path(postcards, self._neighbours)
-        if whole is None or is_repeated(postcards) or not self._references.path_fits(whole):
+        if whole is None or is_repeated(postcards) or not self._references.admit(whole):
             return False  # which postcard is of which attempt shows when all have come
-        self._references.learn(whole)
         self._emit_postcards(whole, complete=True)
         pending.pieces = without(pieces, whole)
         return True
