@@ -49,7 +49,9 @@ def make_switch(program: SwitchProgram, node_id: int, *, edge: bool) -> Embedded
     """A switch with the entries that a controller would give it, without P4Runtime."""
     switch = EmbeddedSwitch(program, device_id=node_id)
     state = switch.state
-    state.set_default(f"{EGRESS}.tracing.node.int_node", f"{EGRESS}.tracing.node.set_int_node", (node_id, 0x5454))
+    state.set_default(
+        f"{EGRESS}.tracing.node.int_node", f"{EGRESS}.tracing.node.set_int_node", (node_id, 0x5454)
+    )
     state.set_default(
         f"{EGRESS}.tracing.report_configuration.report_config",
         f"{EGRESS}.tracing.report_configuration.set_report_config",

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action profiles and selectors at run time: members, groups, and what uses them."""
+"""Action profiles and selectors at run time: members, groups, and what uses them.
 
+The order in which the hash walks a group is BMv2's under its P4Runtime server: by handle. A member
+has as many handles as its largest weight in any group, each the lowest one that is free when it is
+needed, and a group of weight w holds the first w of them.
+"""
+
+import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bmv2_lab.switch import errors
@@ -13,10 +20,10 @@ GroupRow = tuple[int, int, bytes | int]
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member; `handle` is its place in BMv2's order, the lowest one free when it was made."""
+    """One member and its handles, the oldest first."""
 
     member_id: int
-    handle: int
+    handles: list[int]
     cell: Cell
 
 
@@ -43,6 +50,14 @@ class Profile:
     member_cells: dict[int, list[Cell]] = field(default_factory=dict)
     used_members: dict[int, int] = field(default_factory=dict)
     used_groups: dict[int, int] = field(default_factory=dict)
+    _handle_count: int = 0
+    _free_handles: list[int] = field(default_factory=list)  # a heap
+
+    def _new_handle(self) -> int:
+        if self._free_handles:
+            return heapq.heappop(self._free_handles)
+        self._handle_count += 1
+        return self._handle_count - 1
 
     def add_member(self, member_id: int, cell: Cell) -> None:
         """Create a member."""
@@ -50,9 +65,9 @@ class Profile:
             raise StateError(errors.ALREADY_EXISTS, f"{self.name}: member {member_id} exists")
         if len(self.members) >= self.max_size:
             raise StateError(errors.RESOURCE_EXHAUSTED, f"{self.name}: {self.max_size} members")
-        taken = {member.handle for member in self.members.values()}
-        handle = next(number for number in range(len(taken) + 1) if number not in taken)
-        self.members[member_id] = Member(member_id=member_id, handle=handle, cell=cell)
+        self.members[member_id] = Member(
+            member_id=member_id, handles=[self._new_handle()], cell=cell
+        )
         self.member_cells[member_id] = [cell]
 
     def member(self, member_id: int) -> Member:
@@ -76,7 +91,8 @@ class Profile:
             raise StateError(
                 errors.FAILED_PRECONDITION, f"{self.name}: member {member_id} is in use"
             )
-        del self.members[member_id]
+        for handle in self.members.pop(member_id).handles:
+            heapq.heappush(self._free_handles, handle)
         del self.member_cells[member_id]
 
     def group(self, group_id: int) -> Group:
@@ -105,7 +121,8 @@ class Profile:
         self.group(group_id)
         if self.used_groups.get(group_id):
             raise StateError(errors.FAILED_PRECONDITION, f"{self.name}: group {group_id} is in use")
-        del self.groups[group_id]
+        members = self.groups.pop(group_id).members
+        self._drop_unused_handles(number for number, _, _ in members)
 
     def _fill(self, group: Group, members: list[GroupRow]) -> None:
         if len({number for number, _, _ in members}) != len(members):
@@ -118,11 +135,38 @@ class Profile:
                 errors.RESOURCE_EXHAUSTED,
                 f"group {group.group_id}: total weight {total} is above {group.max_size}",
             )
-        ordered = sorted(members, key=lambda row: self.member(row[0]).handle)
+        weights = {self.member(number).member_id: weight for number, weight, _ in members}
+        touched = weights.keys() | {number for number, _, _ in group.members}
+        for number in sorted(weights):
+            handles = self.members[number].handles
+            while len(handles) < weights[number]:
+                handles.append(self._new_handle())
         group.members = list(members)
-        group.cells[:] = [
-            self.members[number].cell for number, weight, _ in ordered for _ in range(weight)
-        ]
+        ordered = sorted(
+            (handle, number)
+            for number, weight in weights.items()
+            for handle in self.members[number].handles[:weight]
+        )
+        group.cells[:] = [self.members[number].cell for _, number in ordered]
+        self._drop_unused_handles(touched, group)
+
+    def _drop_unused_handles(self, touched: Iterable[int], changed: Group | None = None) -> None:
+        """Free the handles above the largest weight that a member has in any group."""
+        several = [number for number in sorted(touched) if len(self.members[number].handles) > 1]
+        if not several:
+            return
+        largest = dict.fromkeys(several, 1)
+        groups = list(self.groups.values())
+        if changed is not None:
+            groups.append(changed)  # a new group is not in the table yet
+        for group in groups:
+            for number, weight, _ in group.members:
+                if number in largest:
+                    largest[number] = max(largest[number], weight)
+        for number in several:
+            handles = self.members[number].handles
+            while len(handles) > largest[number]:
+                heapq.heappush(self._free_handles, handles.pop())
 
     def use(self, *, member_id: int | None, group_id: int | None, change: int) -> None:
         """Count a table entry that refers to a member or group (+1), or no longer does (-1)."""

@@ -75,7 +75,7 @@ class _Reader:
             yield _row("multicast_group", group_id, entity)
 
     def profile(self, number: int, profile: Profile) -> Iterator[Row]:
-        for member in sorted(profile.members.values(), key=lambda item: item.handle):
+        for member in sorted(profile.members.values(), key=lambda item: item.handles):
             yield self.member(number, member.member_id, member.cell)
         for group in profile.groups.values():
             entity = p4r.Entity()

@@ -209,6 +209,37 @@ def test_selector_takes_member_hash_modulo_group_size() -> None:
         assert copy.egress_port == ports[_crc16_arc(bytes([flow])) % 3]
 
 
+def test_selector_over_a_hash_of_the_program_takes_it_as_it_is() -> None:
+    """With the identity the bucket is a 32-bit field of the program modulo the group's size."""
+    document = selector_document()
+    document.metadata("m", ("hash", 32))
+    pipeline = document.json["pipelines"][0]
+    selector = {"algo": "identity", "input": [fld("m", "hash")]}
+    pipeline["action_profiles"][0]["selector"] = selector
+    mix = document.action(
+        "mix",
+        call(
+            "assign",
+            fld("m", "hash"),
+            op("&", op("*", fld("h", "flow"), const(0x9E3779B9)), const(0xFFFFFFFF)),
+        ),
+    )
+    document.table("ingress", "mix_table", [mix], default=mix)
+    pipeline["init_table"] = "mix_table"
+    (table,) = [item for item in pipeline["tables"] if item["name"] == "mix_table"]
+    table["next_tables"] = dict.fromkeys(table["next_tables"], "t")
+    table["base_default_next"] = "t"
+    (last,) = [item for item in pipeline["tables"] if item["name"] == "t"]
+    last["next_tables"] = dict.fromkeys(last["next_tables"])
+    last["base_default_next"] = None
+    switch = document.switch()
+    ports = tuple(range(20, 84))
+    switch.state.add_route("t", (exact_match(1),), [("to", (port,)) for port in ports])
+    for flow in range(256):
+        (copy,) = switch.ingress(bytes([1, flow]), 1, 0)
+        assert copy.egress_port == ports[(flow * 0x9E3779B9 & 0xFFFFFFFF) % 64]
+
+
 def _crc16_arc(data: bytes) -> int:
     register = 0
     for byte in data:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Action profile members and groups."""
 
+from time import perf_counter
+
 import pytest
 
 from bmv2_lab.switch import errors
@@ -29,11 +31,49 @@ def code_of(action: object, *arguments: object) -> int:
     return caught.value.code
 
 
-def test_weights_repeat_members_in_the_order_of_their_creation() -> None:
+def places(made: Profile, group: int) -> list[int]:
+    """Which member stands at each place that the hash may give."""
+    return [row[5] for row in made.groups[group].cells]
+
+
+def test_group_is_ordered_by_the_creation_of_members() -> None:
     """BMv2 orders a group by member handle, whatever order the controller wrote."""
     made = profile(3)
+    made.add_group(1, 8, [(3, 1, 0), (1, 1, 0), (2, 1, 0)])
+    assert places(made, 1) == [1, 2, 3]
+
+
+def test_copies_of_a_weight_stand_where_they_were_made() -> None:
+    """Further handles come when the first group needs them, and stay for the next group."""
+    made = profile(3)
     made.add_group(1, 8, [(3, 1, 0), (1, 2, 0)])
-    assert [row[5] for row in made.groups[1].cells] == [1, 1, 3]
+    assert places(made, 1) == [1, 3, 1]
+    made.add_group(2, 8, [(1, 3, 0), (2, 2, 0)])
+    assert places(made, 2) == [1, 2, 1, 1, 2]
+
+
+def test_handles_of_a_weight_that_is_gone_are_used_again() -> None:
+    """With the only heavy group its copies go; the next member takes the lowest free handle."""
+    made = profile(2)
+    made.add_group(1, 8, [(1, 3, 0), (2, 2, 0)])
+    assert places(made, 1) == [1, 2, 1, 1, 2]
+    made.modify_group(1, [(1, 1, 0), (2, 2, 0)])
+    made.add_member(3, cell(3))
+    made.add_group(2, 8, [(3, 1, 0), (2, 2, 0)])
+    assert places(made, 2) == [2, 3, 2]
+    made.delete_group(1)
+    made.delete_group(2)
+    made.add_group(3, 8, [(1, 2, 0), (3, 1, 0)])
+    assert places(made, 3) == [1, 3, 1]
+
+
+def test_many_members_are_made_in_no_time() -> None:
+    """16384 members, as a full selector has, take far below a second."""
+    made = Profile("p", 1 << 14, True)
+    begin_s = perf_counter()
+    for number in range(1 << 14):
+        made.add_member(number, cell(number))
+    assert perf_counter() - begin_s < 2
 
 
 def test_freed_handle_is_used_again() -> None:
