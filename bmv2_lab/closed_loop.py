@@ -170,7 +170,6 @@ class LoopEstimator:
         )
         self.plan = plan_link_delays(
             solution,
-            valid_from_collector_ns=int(windows[-1, 1]),
             previous=self.plan,
             residence_offset_scaled_ns=self._residence_offset_scaled_ns,
         )

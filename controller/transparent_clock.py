@@ -17,7 +17,7 @@ Pure: estimates in, values with their validity out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 
 import numpy as np
@@ -32,6 +32,7 @@ VALIDITY_NS = 30_000_000_000
 CHANGE_NS_MIN = 0.5
 """A smaller change is not worth a write: below it estimates only shift by their own noise."""
 
+UNMEASURED = "no round trip was measured"
 HEADROOM_NS = 4
 """The smallest fabric value, so that noise makes none negative and the constant can stay."""
 
@@ -57,6 +58,8 @@ class PortDelay:
     delay_scaled_ns: int
     """Less the constant, in 2^-16 ns."""
     basis: Basis
+    valid_to_collector_ns: int
+    """The link was last measured in a window that ended `validity_ns` before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkDelayPlan:
-    """All ports' values; valid on the collector's clock in [valid_from, valid_to)."""
+    """All ports' values, each with the time on the collector's clock until which it holds."""
 
     delays: tuple[PortDelay, ...] = ()
     withdrawn: tuple[Withdrawn, ...] = ()
@@ -79,14 +82,12 @@ class LinkDelayPlan:
     access_constant_scaled_ns: int = 0
     """Taken off at every host-facing port: each path enters the fabric through one of them."""
     switches: tuple[str, ...] = field(default=())
-    valid_from_collector_ns: int = 0
-    valid_to_collector_ns: int = 0
 
     def in_force(self, now_collector_ns: int) -> dict[str, dict[int, int]]:
-        """`desired_state`'s `link_delays`: by switch and ingress port; empty maps once expired."""
+        """`Findings.link_delays`: by switch and ingress port, without what has expired."""
         result: dict[str, dict[int, int]] = {name: {} for name in self.switches}
-        if self.valid_from_collector_ns <= now_collector_ns < self.valid_to_collector_ns:
-            for one in self.delays:
+        for one in self.delays:
+            if now_collector_ns < one.valid_to_collector_ns:
                 result[one.switch][one.ingress_port] = one.delay_scaled_ns
         return result
 
@@ -98,7 +99,6 @@ NO_DELAYS = LinkDelayPlan()
 def plan_link_delays(
     solution: FabricSolution,
     *,
-    valid_from_collector_ns: int,
     previous: LinkDelayPlan = NO_DELAYS,
     residence_offset_scaled_ns: Mapping[str, int] | None = None,
     validity_ns: int = VALIDITY_NS,
@@ -117,36 +117,36 @@ def plan_link_delays(
     """
     offset = residence_offset_scaled_ns or {}
     determined = _determined(solution)
-    fabric, access = [], []
-    withdrawn = []
+    measured_to_ns = _measured_to_ns(solution)
+    fabric, access, withdrawn = list[PortDelay](), list[PortDelay](), list[Withdrawn]()
     for index, link in enumerate(solution.model.links):
         for into_b in (True, False):
             clock, port = (link.b, link.b_port) if into_b else (link.a, link.a_port)
             node = solution.model.clocks[clock]
             if node.kind is not ClockKind.SWITCH:
                 continue
-            spared = offset.get(node.name, 0)
-            if link.access:
-                ns = _access_ns(solution, index, into_b=into_b, event_bytes=event_bytes)
-                scaled, basis = _scaled(ns) - spared, Basis.ACCESS
-                access.append(_port(node.name, port, scaled, basis))
-                continue
             half_ns = float(solution.links.half_round_trip_ns[index])
-            if not np.isfinite(half_ns):
-                withdrawn.append(
-                    Withdrawn(
-                        switch=node.name, ingress_port=port, reason="no round trip was measured"
-                    )
-                )
+            if link.access:
+                ns, basis = _access_ns(solution, index, into_b, event_bytes), Basis.ACCESS
+            elif not np.isfinite(half_ns):
+                withdrawn.append(Withdrawn(switch=node.name, ingress_port=port, reason=UNMEASURED))
                 continue
-            difference_ns = float(solution.links.shared_ns[index])
-            basis = Basis.ROUND_TRIP
-            if determined[index]:
-                difference_ns += float(solution.links.a_ns[index])
-                basis = Basis.MEASURED
-            ns = half_ns + (difference_ns if into_b else -difference_ns)
-            ns += _declared_ns(link, into_b=into_b, event_bytes=event_bytes)
-            fabric.append(_port(node.name, port, _scaled(ns) - spared, basis))
+            else:
+                basis = Basis.MEASURED if determined[index] else Basis.ROUND_TRIP
+                ns = half_ns + _declared_ns(link, into_b, event_bytes)
+                difference_ns = float(solution.links.shared_ns[index])
+                if determined[index]:
+                    difference_ns += float(solution.links.a_ns[index])
+                ns += difference_ns if into_b else -difference_ns
+            (access if link.access else fabric).append(
+                PortDelay(
+                    switch=node.name,
+                    ingress_port=port,
+                    delay_scaled_ns=round(ns * SCALED_PER_NS) - offset.get(node.name, 0),
+                    basis=basis,
+                    valid_to_collector_ns=measured_to_ns[index] + validity_ns,
+                )
+            )
     fabric_constant = access_constant = 0
     if equal_hop_counts:
         fabric_constant = _constant(fabric, previous.fabric_constant_scaled_ns)
@@ -160,8 +160,6 @@ def plan_link_delays(
         fabric_constant_scaled_ns=fabric_constant,
         access_constant_scaled_ns=access_constant,
         switches=_switches(solution.model),
-        valid_from_collector_ns=valid_from_collector_ns,
-        valid_to_collector_ns=valid_from_collector_ns + validity_ns,
     )
 
 
@@ -174,18 +172,35 @@ def _determined(solution: FabricSolution) -> list[bool]:
     ]
 
 
-def _access_ns(solution: FabricSolution, index: int, *, into_b: bool, event_bytes: int) -> float:
+def _measured_to_ns(solution: FabricSolution) -> list[int]:
+    """Per link, the end of the last window that saw both of its directions.
+
+    An access link's value is a declaration: it holds as long as anything at all is measured.
+    """
+    seen = np.isfinite(solution.measured.equations.half_round_trip_ns)
+    ends = [window.end_collector_ns for window in solution.windows]
+    last = [
+        max((end for end, here in zip(ends, column, strict=True) if here), default=0)
+        for column in seen.T.tolist()
+    ]
+    newest = max(last, default=0)
+    return [
+        newest if link.access else one for link, one in zip(solution.model.links, last, strict=True)
+    ]
+
+
+def _access_ns(solution: FabricSolution, index: int, into_b: bool, event_bytes: int) -> float:
     """Delay in minus delay out: declared stamp points, and shared constants as estimated."""
     link = solution.model.links[index]
-    inwards_ns = _declared_ns(link, into_b=into_b, event_bytes=event_bytes)
-    outwards_ns = _declared_ns(link, into_b=not into_b, event_bytes=event_bytes)
+    inwards_ns = _declared_ns(link, into_b, event_bytes)
+    outwards_ns = _declared_ns(link, not into_b, event_bytes)
     half_difference_ns = float(solution.links.shared_ns[index])
     if solution.links.observable[index]:
         half_difference_ns += float(solution.links.a_ns[index])
     return inwards_ns - outwards_ns + 2 * (half_difference_ns if into_b else -half_difference_ns)
 
 
-def _declared_ns(link: Link, *, into_b: bool, event_bytes: int) -> float:
+def _declared_ns(link: Link, into_b: bool, event_bytes: int) -> float:
     """What lies between the two stamps besides the cable, for a PTP event message."""
     length = np.array([event_bytes], np.float64)
     return float(declared_delay_ns(link, reverse=not into_b, frame_bytes=length)[0])
@@ -200,7 +215,7 @@ def _constant(ports: list[PortDelay], before: int) -> int:
 
 
 def _less(one: PortDelay, constant: int) -> PortDelay:
-    return _port(one.switch, one.ingress_port, one.delay_scaled_ns - constant, one.basis)
+    return replace(one, delay_scaled_ns=one.delay_scaled_ns - constant)
 
 
 def _settled(one: PortDelay, before: Mapping[tuple[str, int], PortDelay]) -> PortDelay:
@@ -209,15 +224,9 @@ def _settled(one: PortDelay, before: Mapping[tuple[str, int], PortDelay]) -> Por
     if old is None or old.basis is not one.basis:
         return one
     change_scaled = abs(one.delay_scaled_ns - old.delay_scaled_ns)
-    return old if change_scaled < CHANGE_NS_MIN * SCALED_PER_NS else one
-
-
-def _port(switch: str, port: int, delay_scaled_ns: int, basis: Basis) -> PortDelay:
-    return PortDelay(switch=switch, ingress_port=port, delay_scaled_ns=delay_scaled_ns, basis=basis)
-
-
-def _scaled(delay_ns: float) -> int:
-    return round(delay_ns * SCALED_PER_NS)
+    if change_scaled >= CHANGE_NS_MIN * SCALED_PER_NS:
+        return one
+    return replace(one, delay_scaled_ns=old.delay_scaled_ns)
 
 
 def _switches(model: FabricModel) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import pytest
 from controller.ptp_entries import SCALED_PER_NS
 from controller.transparent_clock import (
     NO_DELAYS,
+    VALIDITY_NS,
     Basis,
     LinkDelayPlan,
     plan_link_delays,
@@ -22,14 +23,15 @@ from correction.engine import solve
 from correction.exchange_join import DELAY_REQ, SYNC
 from correction.injected import END_OF_TIME_NS, account
 from correction.model import ClockKind
-from correction.records import TRAFFIC_PTP
+from correction.records import NO_TSTAMP_NS, TRAFFIC_PTP
 from correction.solution import FabricSolution
 from tests.support.synthetic_fabric import Run, Setup, draw
 
 STEADY = Setup(
     leaves=4, spines=4, windows=2, bad_share=0.0, rate_sd_ppb=0.0, wander=0.0, exchanges=10
 )
-NOW_NS = 1_700_000_002 * 10**9
+NOW_NS = 1_700_000_008 * 10**9
+"""On the collector's clock, just after the last window."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def solution(run: Run) -> FabricSolution:
 
 
 def _plan(solution: FabricSolution, **options) -> LinkDelayPlan:
-    return plan_link_delays(solution, valid_from_collector_ns=NOW_NS, **options)
+    return plan_link_delays(solution, **options)
 
 
 def _with_corrections(run: Run, delays: dict[str, dict[int, int]], offset: int = 0):
@@ -190,11 +192,31 @@ def test_an_undetermined_difference_leaves_the_round_trip(solution: FabricSoluti
 def test_expired_values_are_withdrawn_everywhere(solution: FabricSolution) -> None:
     """After its validity a plan asks for empty tables on every switch."""
     plan = _plan(solution, validity_ns=10)
-    assert any(plan.in_force(NOW_NS + 9).values())
-    late = plan.in_force(NOW_NS + 10)
+    end_ns = solution.windows[-1].end_collector_ns
+    assert all(plan.in_force(end_ns + 9).values())
+    late = plan.in_force(end_ns + 10)
     assert set(late) == set(plan.in_force(NOW_NS))
     assert not any(late.values())
-    assert not any(plan.in_force(NOW_NS - 1).values())
+
+
+def test_a_link_that_falls_silent_expires_alone(run: Run) -> None:
+    """Its value holds from the last window that saw it, the others' from the newest."""
+    hops = run.hops.copy()
+    link = run.model.links[0]
+    leaf = run.model.clocks[link.a].node_id
+    packets = run.packets.copy()
+    late = np.repeat(
+        packets["capture_collector_ns"] > run.windows[1, 0], packets["hop_count"].astype(int)
+    )
+    silent = late & (hops["node_id"] == leaf)
+    hops["egress_tstamp_local_ns"][silent & (hops["egress_port"] == link.a_port)] = NO_TSTAMP_NS
+    hops["ingress_tstamp_local_ns"][silent & (hops["ingress_port"] == link.a_port)] = NO_TSTAMP_NS
+    plan = _plan(solve(packets, hops, run.exchanges, run.model, run.windows))
+    expiry = {(d.switch, d.ingress_port): d.valid_to_collector_ns for d in plan.delays}
+    first, second = (int(end) + VALIDITY_NS for end in run.windows[:, 1])
+    ends = (("leaf1", link.a_port), (run.model.clocks[link.b].name, link.b_port))
+    assert {expiry.pop(end) for end in ends} == {first}
+    assert set(expiry.values()) == {second}
 
 
 def test_a_steady_fabric_is_not_written_to(solution: FabricSolution) -> None:
@@ -208,7 +230,7 @@ def test_a_steady_fabric_is_not_written_to(solution: FabricSolution) -> None:
     moved = {
         (one.switch, one.ingress_port)
         for one, old in zip(again.delays, plan.delays, strict=True)
-        if one != old
+        if one.delay_scaled_ns != old.delay_scaled_ns
     }
     link = solution.model.links[3]
     assert again.fabric_constant_scaled_ns == plan.fabric_constant_scaled_ns
