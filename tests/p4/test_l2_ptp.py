@@ -116,3 +116,16 @@ def test_general_messages_and_other_versions_have_no_postcard(frame: bytes) -> N
     sent = node.send(frame, 1)
     expect_frame(sent.frame, frame)
     assert sent.reports == []
+
+
+def test_all_reports_of_a_message_go_to_one_collector() -> None:
+    """Every bridge on the way chooses the same destination: the MAC addresses do not change."""
+    message = ptp(over="ethernet")
+    ports = set()
+    for node_id in (101, 102, 103):
+        node = bridge()
+        node.set_default("int_node", "set_int_node", node_id, 0x5454)
+        node.watch_ptp()
+        (report,) = node.send(message, 1).reports
+        ports.add(report.src_port)
+    assert len(ports) == 1

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Malformed frames: passed on unchanged, or dropped with a counted reason."""
 
+import functools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -199,7 +201,10 @@ def test_hop_by_hop_growth_stops_at_the_mtu_and_arrives(v6: bool) -> None:
     expect_frame(out[12:], routed(frame, SINK_PORT, hops=5)[12:])
 
 
-LEAF, SPINE, SINK = everything(source_node()), everything(transit_node()), everything(sink_node())
+@functools.cache
+def fabric() -> tuple[Node, Node, Node]:
+    """Leaf, spine and sink with all features on; they outlive one example."""
+    return everything(source_node()), everything(transit_node()), everything(sink_node())
 
 
 @settings(max_examples=150, deadline=None)
@@ -218,7 +223,7 @@ def test_damaged_frame_is_sent_once_or_dropped_once(
             frame = replaced(frame, offset, bytes([value]))
     if repair and frame[12:15] in (b"\x08\x00\x45", b"\x08\x00\x47"):
         frame = refresh_ip(frame)
-    for node, port in ((LEAF, HOST_PORT), (SPINE, SPINE_IN), (SINK, SINK_IN)):
+    for node, port in zip(fabric(), (HOST_PORT, SPINE_IN, SINK_IN), strict=True):
         before, ended = sum(node.drops.values()), node.event(12)
         sent = node.send(frame, port)
         gone = sum(node.drops.values()) - before + node.event(12) - ended
@@ -226,14 +231,16 @@ def test_damaged_frame_is_sent_once_or_dropped_once(
         for out_port, out in sent.forwarded:
             growth = len(out) - len(frame)
             assert growth <= (0 if out_port == SINK_PORT else 48)
-            if out_port == SPINE_OUT and node is SPINE:
+            if out_port == SPINE_OUT and node is fabric()[1]:
                 assert growth in (0, 32, -4), "only a tag may go and a hop may come"
 
 
 def _was_discarded(frame: bytes, node: Node) -> bool:
     """A sink drops a packet whose D bit is set, after its report, and that is no drop."""
     at = Offsets.of(frame)
-    return node is SINK and len(frame) > at.payload + 4 and bool(frame[at.payload + 4] & 0x08)
+    return (
+        node is fabric()[2] and len(frame) > at.payload + 4 and bool(frame[at.payload + 4] & 0x08)
+    )
 
 
 def test_empty_and_tiny_frames_do_no_harm() -> None:

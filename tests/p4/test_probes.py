@@ -198,3 +198,22 @@ def test_link_delay_needs_the_four_stamps_only() -> None:
     assert int.from_bytes(v_stamps[:8], "big") == back.ingress_tstamp
     assert int.from_bytes(v_stamps[8:], "big") == back.egress_tstamp
     assert int.from_bytes(end.reports[0].metadata[4:], "big") == end.ingress_tstamp
+
+
+def test_all_reports_of_a_probe_go_to_one_collector() -> None:
+    """Sender and neighbour choose the same destination and source port, though addresses swap."""
+    u, v = switch(1), switch(101)
+    for node in (u, v):
+        for bucket in range(64):
+            node.destination(bucket, bucket % 4, f"10.255.0.{bucket % 4 + 1}", 32764)
+        node.route("10.255.0.0", 16, 60)
+    seen = set()
+    for port in range(1, 9):
+        out = u.packet_out(probe(egress_port=port), port)
+        back = v.send(out.frame, V_PORT)
+        end = u.send(back.frame, port)
+        reports = [report for sent in (out, back, end) for report in sent.reports]
+        assert len(reports) == 3
+        assert len({(report.dst_ip, report.src_port) for report in reports}) == 1
+        seen.add(reports[0].src_port)
+    assert len(seen) > 4

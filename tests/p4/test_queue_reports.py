@@ -165,6 +165,34 @@ def test_sink_has_one_egress_report_with_both_flags() -> None:
     assert sent.reports[1].metadata == expected_hop(node, sent, 0x7C00, SINK_IN, SINK_PORT, 1)
 
 
+def test_mx_packet_has_one_report_with_both_flags_at_every_node() -> None:
+    """MX postcards carry Q as well, and the sink's is of the stripped packet."""
+    source, node, sink = source_node(), watching(), watching(sink_node())
+    source.watch_mx()
+    node.queue_depth = sink.queue_depth = DEPTH
+    frame = source.send(roce(), 11).frame
+    for switch, ports, int_bytes in (
+        (node, (SPINE_IN, SPINE_OUT), 16),
+        (sink, (SINK_IN, SINK_PORT), 0),
+    ):
+        sent = switch.send(frame, SPINE_IN)
+        expected = congestion(switch, sent, flags="FQ", ports=ports, int_bytes=int_bytes)
+        switch.expect_reports(sent, expected)
+        frame = sent.frame
+
+
+def test_discarded_packet_is_reported_once_with_its_congestion() -> None:
+    """A D bit at the sink of a deep queue: both reports, no packet."""
+    source, sink = source_node(), watching(sink_node())
+    source.watch()
+    sink.queue_depth = DEPTH
+    marked = source.send(roce(), 11).frame
+    marked = marked[:46] + bytes([marked[46] | 0x08]) + marked[47:]
+    sent = sink.send(marked, SINK_IN)
+    assert sent.forwarded == []
+    assert [(report.hw_id, report.flag_letters) for report in sent.reports] == [(0, "F"), (1, "QF")]
+
+
 @pytest.mark.parametrize("over", ["ipv4", "ipv6", "ethernet"])
 def test_ptp_is_reported_too(over: str) -> None:
     """Any packet that meets a deep queue counts, PTP over Ethernet as Ethernet."""

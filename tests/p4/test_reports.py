@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Telemetry reports: sequence numbers, sizes, destinations and routes."""
 
+import functools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,8 +32,12 @@ REPORT_UNSENT = 8
 NO_ROUTE = 29
 
 
-SIZE_PATH = source_node(), sink_node()
-SIZE_PATH[0].watch()
+@functools.cache
+def traced_path() -> tuple[Node, Node]:
+    """A source that traces everything, and a sink; they outlive one example."""
+    source = source_node()
+    source.watch()
+    return source, sink_node()
 
 
 def leaf() -> Node:
@@ -258,7 +264,7 @@ def test_lengths_fit_the_truncated_packet(
     truncate_bytes: int, payload: int, ethernet_padding: int, v6: bool
 ) -> None:
     """All three lengths describe the frame as cut; INT is never cut, and padding never reported."""
-    source, node = SIZE_PATH
+    source, node = traced_path()
     frame = roce(payload=bytes(payload), v6=v6)
     marked = source.send(frame + bytes(ethernet_padding), 11).frame
     node.set_report_config(truncate_bytes)
