@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from controller.telemetry.codec import DecodeReason
-from controller.telemetry.collector import Collector
+from controller.telemetry.collector import Collector, Destination, SenderKey
 from controller.telemetry.udp import serve_udp
 from tests.support.telemetry_reports import (
     LEAF1,
@@ -48,6 +48,8 @@ async def test_datagrams_reach_the_collector_with_the_shells_clock():
     assert collection.packets["psn"].tolist() == [1, 2]
     assert collection.packets["capture_collector_ns"].tolist() == [1_000, 1_001]
     assert collection.counters.rejected == {DecodeReason.TRUNCATED: 1}
+    bound = Destination(0x7F000001, server.port)
+    assert list(collection.counters.senders) == [SenderKey(LEAF1, 1, bound)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
         await anyio.lowlevel.checkpoint()
         again.bind((server.host, server.port))
