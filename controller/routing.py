@@ -6,15 +6,18 @@ has failed takes its ports out of use but not out of their ECMP set, so that the
 ports stay where they are (`ecmp.py`).
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network
 
 import networkx as nx
 
 from controller.fabric import Collector, Fabric, Host, Link, Switch
 from controller.fabric_telemetry import IpNetwork
+
+MBPS_PER_GBPS = 1_000
+UNLIMITED_MBPS = 1 << 62
+"""More than any link: what a switch can carry to itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -24,7 +27,7 @@ class NextHop:
     port: int
     mac: int
     weight: int = 1
-    """Share of the traffic, against the other next hops of the route."""
+    """Share of the traffic, against the other next hops of the route: Mb/s, or as declared."""
     vlan: int = 0
     """802.1Q tag of the frames; 0: none."""
 
@@ -148,33 +151,67 @@ def _switch_graph(fabric: Fabric, links: Collection[Link]) -> "nx.Graph[str]":
 
 
 def _next_hop(link: Link, port: int, mac: int) -> NextHop:
-    weight = link.weight if link.weight is not None else link.speed_gbps
-    return NextHop(port=port, mac=mac, weight=weight, vlan=link.vlan or 0)
+    return NextHop(port=port, mac=mac, weight=link_weight(link), vlan=link.vlan or 0)
+
+
+def link_weight(link: Link) -> int:
+    """A link's share before anything is known of the way behind it, Mb/s."""
+    gbps = link.weight if link.weight is not None else link.speed_gbps
+    return gbps * MBPS_PER_GBPS
 
 
 def _paths(fabric: Fabric, links: Collection[Link]) -> _Paths:
+    """Shortest paths, their next hops weighted by what the way behind them can carry (WCMP).
+
+    What a switch can carry towards a target is the sum over its next switches of the links to each,
+    or of what that one can carry if that is less. Only declared weights are taken as they are.
+    """
     macs = {switch.name: switch.mac for switch in fabric.switches}
-    uplinks: dict[str, dict[str, list[NextHop]]] = defaultdict(lambda: defaultdict(list))
+    uplinks: dict[str, dict[str, list[tuple[Link, NextHop]]]] = {name: {} for name in macs}
     for link in links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near.node in macs and far.node in macs:
-                uplinks[near.node][far.node].append(_next_hop(link, near.port, macs[far.node]))
+                hop = _next_hop(link, near.port, macs[far.node])
+                uplinks[near.node].setdefault(far.node, []).append((link, hop))
     graph = _switch_graph(fabric, links)
     hops: dict[str, dict[str, tuple[NextHop, ...]]] = {name: {} for name in macs}
     # Most targets of a switch are reached over the same neighbours: one tuple serves them all.
-    over: dict[tuple[str, tuple[str, ...]], tuple[NextHop, ...]] = {}
+    over: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[NextHop, ...]] = {}
+    width = {
+        name: {far: sum(hop.weight for _, hop in ways) for far, ways in by_far.items()}
+        for name, by_far in uplinks.items()
+    }
     for target in macs:
         distances = nx.single_source_shortest_path_length(graph, target)
-        for name, distance in distances.items():
+        capacity = {target: UNLIMITED_MBPS}
+        for name, distance in distances.items():  # nearest first
             if name == target:
                 continue
-            nearer = tuple(n for n in uplinks[name] if distances[n] == distance - 1)
-            ways = over.get((name, nearer))
+            carried = tuple(
+                (far, min(mbps, capacity[far]))
+                for far, mbps in width[name].items()
+                if distances[far] == distance - 1
+            )
+            capacity[name] = sum(mbps for _, mbps in carried)
+            ways = over.get((name, carried))
             if ways is None:
-                ways = tuple(sorted(hop for n in nearer for hop in uplinks[name][n]))
-                over[name, nearer] = ways
+                ways = tuple(
+                    sorted(
+                        _narrowed(link, hop, carried_mbps=mbps, width_mbps=width[name][far])
+                        for far, mbps in carried
+                        for link, hop in uplinks[name][far]
+                    )
+                )
+                over[name, carried] = ways
             hops[name][target] = ways
     return _Paths(hops=hops)
+
+
+def _narrowed(link: Link, hop: NextHop, *, carried_mbps: int, width_mbps: int) -> NextHop:
+    """The next hop with its part of what the switch behind it can carry."""
+    if link.weight is not None or carried_mbps == width_mbps:
+        return hop
+    return replace(hop, weight=max(1, hop.weight * carried_mbps // width_mbps))
 
 
 def _served(
@@ -248,8 +285,10 @@ def _with_failures(
     """
     if not now or now is usual:
         return usual, ()
-    if set(now) <= set(usual):
-        return usual, tuple(hop.port for hop in usual if hop not in now)
+    left = {hop.port for hop in now}
+    if left <= {hop.port for hop in usual}:
+        # Their weights stay too, or flows of working ports would move.
+        return usual, tuple(hop.port for hop in usual if hop.port not in left)
     return now, ()
 
 

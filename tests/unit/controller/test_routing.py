@@ -28,7 +28,7 @@ def test_leaf_reaches_other_leaves_over_all_spines() -> None:
     fabric = leaf_spine()
     route = route_to(fabric, "leaf3", "10.0.5.0/24")
     assert route.next_hops == tuple(
-        NextHop(port=spine, mac=fabric.switch(f"spine{spine}").mac, weight=100)
+        NextHop(port=spine, mac=fabric.switch(f"spine{spine}").mac, weight=100_000)
         for spine in range(1, 5)
     )
 
@@ -37,7 +37,7 @@ def test_leaf_has_a_host_route_per_local_host() -> None:
     """Local hosts are /32 routes to their port and MAC; the leaf's own prefix is no route."""
     fabric = leaf_spine()
     assert route_to(fabric, "leaf3", "10.0.3.2/32").next_hops == (
-        NextHop(port=12, mac=fabric.host("h6").mac, weight=100),
+        NextHop(port=12, mac=fabric.host("h6").mac, weight=100_000),
     )
     prefixes = [route.prefix for route in compute_routes(fabric).routes["leaf3"]]
     assert IPv4Network("10.0.3.0/24") not in prefixes
@@ -49,7 +49,7 @@ def test_spine_has_one_port_per_leaf() -> None:
     fabric = leaf_spine()
     routes = compute_routes(fabric).routes["spine2"]
     assert [route.next_hops for route in routes if route.collector is None] == [
-        (NextHop(port=leaf, mac=fabric.switch(f"leaf{leaf}").mac, weight=100),)
+        (NextHop(port=leaf, mac=fabric.switch(f"leaf{leaf}").mac, weight=100_000),)
         for leaf in range(1, 9)
     ]
 
@@ -159,13 +159,53 @@ def test_tiers_are_distances_from_the_hosts() -> None:
 
 
 def test_weight_is_the_speed_where_none_is_declared() -> None:
-    """A 400 Gb/s uplink takes four times the share of a 100 Gb/s one; a declared weight wins."""
+    """What a path can carry is the least of its links; a declared weight stands for itself."""
     fabric = leaf_spine(leaves=2, spines=2, models=device_models(speeds_gbps=(100, 400)))
     fast = replace(fabric.links[0], speed_gbps=400)
     chosen = replace(fabric.links[1], weight=7, vlan=12)
     fabric = replace(fabric, links=(fast, chosen, *fabric.links[2:]))
     hops = route_to(fabric, "leaf1", "10.0.2.0/24").next_hops
-    assert [(hop.weight, hop.vlan) for hop in hops] == [(400, 0), (7, 12)]
+    assert [(hop.weight, hop.vlan) for hop in hops] == [(100_000, 0), (7_000, 12)]
+    hops = route_to(fabric, "spine1", "10.0.1.0/24").next_hops
+    assert [hop.weight for hop in hops] == [400_000]
+
+
+def test_share_of_a_spine_is_what_it_can_carry_to_that_leaf() -> None:
+    """Spine1 has 400 Gb/s down to leaf2 and 100 to leaf3: towards leaf2 it gets four times more."""
+    fabric = leaf_spine(leaves=3, spines=2, models=device_models(speeds_gbps=(100, 400)))
+    fast = {"leaf1:1", "leaf1:2", "leaf2:1"}
+    links = tuple(
+        replace(link, speed_gbps=400) if str(link.a) in fast else link for link in fabric.links
+    )
+    fabric = replace(fabric, links=links)
+
+    def weights(prefix: str) -> list[int]:
+        return [hop.weight for hop in route_to(fabric, "leaf1", prefix).next_hops]
+
+    assert weights("10.0.2.0/24") == [400_000, 100_000]
+    assert weights("10.0.3.0/24") == [100_000, 100_000]
+
+
+def test_parallel_links_add_up() -> None:
+    """Two cables to a spine carry twice as much, shared by both."""
+    fabric = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1, tenants=["t"])
+    extra = [
+        Link(
+            a=LinkEnd(node=f"leaf{leaf}", port=9),
+            b=LinkEnd(node="spine1", port=8 + leaf),
+            speed_gbps=100,
+            asymmetry_sd_ns=5.0,
+        )
+        for leaf in (1, 2)
+    ]
+    both = replace(fabric, links=(*fabric.links, *extra))
+    hops = route_to(both, "leaf1", "10.0.2.0/24").next_hops
+    assert [(hop.port, hop.weight) for hop in hops] == [(1, 100_000), (2, 100_000), (9, 100_000)]
+    failed = compute_routes(both, ["leaf2:9-spine1:10"]).routes["leaf1"]
+    assert next(route for route in failed if str(route.prefix) == "10.0.2.0/24").next_hops == hops
+    one_down = replace(fabric, links=(*fabric.links, extra[0]))
+    hops = route_to(one_down, "leaf1", "10.0.2.0/24").next_hops
+    assert [(hop.port, hop.weight) for hop in hops] == [(1, 50_000), (2, 100_000), (9, 50_000)]
 
 
 def test_failed_link_stays_in_its_sets_and_is_marked() -> None:
