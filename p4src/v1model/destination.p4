@@ -10,7 +10,7 @@ control ReportDestination(inout local_metadata_t meta) {
                                   @id(2) ipv4_addr_t collector_ip,
                                   @id(3) l4_port_t udp_port) {
         meta.destination_configured = 1;
-        meta.destination_id = destination_id;
+        meta.destination_id = destination_id & (REPORT_DESTINATION_SIZE - 1);
         meta.collector_ip = collector_ip;
         meta.report_udp_port = udp_port;
     }
