@@ -294,3 +294,71 @@ async def test_drops_and_congestion_are_reported_as_declared(
         slow = [len(network.send("h1", roce_frame(flow(), psn=n)).collectors) for n in range(4)]
     assert (dropped.hosts, node_ids(dropped)) == ([], [1])
     assert slow == [3, 3, 0, 0]
+
+
+def three_tiers() -> Fabric:
+    """Two leaves below four spines each below four cores that join all spines."""
+    pods = leaf_spine(leaves=2, spines=4)
+    cores = tuple(
+        replace(
+            pods.switch("spine1"),
+            name=f"core{core}",
+            node_id=200 + core,
+            device_id=200 + core,
+            ip=pods.switch("spine1").ip + 100 + core,
+            mac=pods.switch("spine1").mac + 100 + core,
+        )
+        for core in range(1, 5)
+    )
+    # Each leaf has spines of its own: leaf1 keeps 1 to 4, leaf2 gets copies 5 to 8.
+    copies = tuple(
+        replace(
+            pods.switch(f"spine{spine}"),
+            name=f"spine{spine + 4}",
+            node_id=110 + spine,
+            device_id=110 + spine,
+            ip=pods.switch("spine1").ip + 50 + spine,
+            mac=pods.switch("spine1").mac + 50 + spine,
+        )
+        for spine in range(1, 5)
+    )
+    links = tuple(
+        replace(link, b=replace(link.b, node=f"spine{int(link.b.node[5:]) + 4}"))
+        if link.a.node == "leaf2" and link.b.node.startswith("spine")
+        else link
+        for link in pods.links
+    )
+    up = tuple(
+        replace(
+            pods.links[0],
+            a=LinkEnd(node=f"core{core}", port=spine),
+            b=LinkEnd(node=f"spine{spine}", port=20 + core),
+        )
+        for core in range(1, 5)
+        for spine in range(1, 9)
+    )
+    return replace(pods, switches=(*pods.switches, *copies, *cores), links=(*links, *up))
+
+
+@in_grpc_loop
+async def test_flows_of_one_spine_use_all_cores_alike(
+    pipeline: Pipeline, program: SwitchProgram
+) -> None:
+    """Tiers hash differently: what leaf1 sends to one spine spreads over its cores within 10 %."""
+    fabric = replace(three_tiers(), watchlists=())
+    async with walked(fabric, program, pipeline) as network:
+        leaf, spine = network.switches["leaf1"], network.switches["spine1"]
+        cores: Counter[int] = Counter()
+        spines: Counter[int] = Counter()
+        for src_port in range(49_152, 49_152 + 8_000):
+            frame = roce_frame(flow(src_port=src_port), psn=1)
+            (copy,) = leaf.ingress(frame, 11, network.now)
+            spines[copy.egress_port] += 1
+            if copy.egress_port == 1:
+                (onward,) = spine.ingress(frame, 1, network.now)
+                cores[onward.egress_port] += 1
+    assert sorted(spines) == [1, 2, 3, 4]
+    assert sorted(cores) == [21, 22, 23, 24]
+    for shares in (spines, cores):
+        mean = sum(shares.values()) / 4
+        assert max(abs(count - mean) for count in shares.values()) < 0.1 * mean, shares
