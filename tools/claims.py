@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the demo for seeds 1 to 10 and rewrites the table in docs/claims.md (`make claims`)."""
+"""Runs a scenario for some seeds and rewrites its table in docs (`make claims`)."""
 
 import argparse
 import json
@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "claims.md"
+Summary = dict[str, Any]
 BEGIN, END = "<!-- claims: begin -->", "<!-- claims: end -->"
-COLUMNS = (
+COLUMNS: tuple[tuple[str, Callable[[Summary], object]], ...] = (
     ("seed", lambda s: s["seed"]),
     ("raw PTP rms", lambda s: f"{s['sync']['ptp_raw_error_ns_rms']:.0f}"),
     ("corrected rms", lambda s: f"{s['sync']['corrected_error_ns_rms']:.1f}"),
@@ -30,32 +31,32 @@ COLUMNS = (
 )
 
 
-def _bound(summary: dict[str, Any], name: str) -> str:
+def _bound(summary: Summary, name: str) -> str:
     sync = summary["sync"]
     return f"{sync[f'bound_{name}_median_ns']:.0f} ({100 * sync[f'bound_{name}_coverage']:.0f} %)"
 
 
-def _flagged(summary: dict[str, Any]) -> str:
+def _flagged(summary: Summary) -> str:
     sync = summary["sync"]
     return f"{sync['nodes_flagged']} ({100 * sync['nodes_flagged_share']:.0f} %)"
 
 
-def _links(summary: dict[str, Any]) -> str:
+def _links(summary: Summary) -> str:
     links = summary["links"]
     return f"{links['asymmetric_found']}/{links['asymmetric_true']} ({links['false_alarms']})"
 
 
-def _inversions(summary: dict[str, Any]) -> str:
+def _inversions(summary: Summary) -> str:
     found = summary["inversions"]
     return f"{found['raw']}/{found['corrected']}/{found['undecided']}"
 
 
-def _attribution(summary: dict[str, Any]) -> str:
+def _attribution(summary: Summary) -> str:
     found = summary["attribution"]
     return f"{found['correct']}/{found['wrong']}/{found['abstained']}"
 
 
-CRITERIA: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
+CRITERIA: tuple[tuple[str, Callable[[Summary], bool]], ...] = (
     ("raw PTP error >= 100 ns rms", lambda s: s["sync"]["ptp_raw_error_ns_rms"] >= 100.0),
     ("hard bound covers every host", lambda s: s["sync"]["bound_hard_coverage"] == 1.0),
     ("no certain inversion after correction", lambda s: s["inversions"]["corrected"] == 0),
@@ -83,31 +84,98 @@ CRITERIA: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
 )
 
 
-def _attribution_holds(summary: dict[str, Any]) -> bool:
+def _attribution_holds(summary: Summary) -> bool:
     found = summary["attribution"]
     return bool(found["wrong"] == 0 and found["correct"] >= 0.9 * found["cases"])
 
 
-def run_seed(seed: int, scenario: str, keep: Path | None) -> dict[str, Any]:
+def _clock(name: str, digits: int = 1) -> Callable[[Summary], object]:
+    return lambda s: f"{s['transparent_clock'][name]:.{digits}f}"
+
+
+CLOCK_COLUMNS: tuple[tuple[str, Callable[[Summary], object]], ...] = (
+    ("seed", lambda s: s["seed"]),
+    ("PTP alone, rms", _clock("ptp_raw_error_ns_rms", 0)),
+    ("residence, rms", _clock("residence_only_error_ns_rms", 0)),
+    ("with link delays, rms", _clock("error_ns_rms")),
+    ("max", _clock("error_ns_max")),
+    ("mean", _clock("mean_error_ns_rms")),
+    ("engine", _clock("engine_error_ns_rms")),
+    ("drift", _clock("drift_ns_max")),
+    ("over s", _clock("scored_s", 0)),
+    ("delays written, rms error", _clock("link_delay_error_ns_rms")),
+    ("delays moved", _clock("link_delay_change_ns_max")),
+    ("unexplained", _clock("unexplained_correction_ns_max")),
+    ("links without traffic", _clock("links_quiet", 0)),
+    ("wall s", lambda s: f"{s['wall_s']:.0f}"),
+)
+CLOCK_CRITERIA: tuple[tuple[str, Callable[[Summary], bool]], ...] = (
+    (
+        "raw PTP error >= 100 ns rms",
+        lambda s: s["transparent_clock"]["ptp_raw_error_ns_rms"] >= 100.0,
+    ),
+    (
+        "residence alone leaves >= 100 ns rms",
+        lambda s: s["transparent_clock"]["residence_only_error_ns_rms"] >= 100.0,
+    ),
+    (
+        "mean error <= the engine's + 5 ns",
+        lambda s: (
+            s["transparent_clock"]["mean_error_ns_rms"]
+            <= s["transparent_clock"]["engine_error_ns_rms"] + 5.0
+        ),
+    ),
+    (
+        "error with servo noise <= 20 ns rms",
+        lambda s: s["transparent_clock"]["error_ns_rms"] <= 20.0,
+    ),
+    ("drift <= 10 ns", lambda s: s["transparent_clock"]["drift_ns_max"] <= 10.0),
+    (
+        "all corrections explained to 1 ns",
+        lambda s: s["transparent_clock"]["unexplained_correction_ns_max"] <= 1.0,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Where a scenario's table stands, and what is in it."""
+
+    path: Path
+    columns: tuple[tuple[str, Callable[[Summary], object]], ...]
+    criteria: tuple[tuple[str, Callable[[Summary], bool]], ...]
+
+
+DEMO_PAGE = Page(path=ROOT / "docs" / "claims.md", columns=COLUMNS, criteria=CRITERIA)
+PAGES = {
+    "transparent-clock-4x4": Page(
+        path=ROOT / "docs" / "transparent-clock.md",
+        columns=CLOCK_COLUMNS,
+        criteria=CLOCK_CRITERIA,
+    )
+}
+
+
+def run_seed(seed: int, scenario: str, keep: Path | None) -> Summary:
     """One headless demo in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = keep / f"seed-{seed}" if keep else Path(folder)
         command = [sys.executable, "-m", "tempotrace.entry", "demo", "--headless"]
         command += ["--scenario", scenario, "--seed", str(seed), "--out", str(out)]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+        summary: Summary = json.loads((out / "summary.json").read_text())
         return summary
 
 
-def table_of(summaries: list[dict[str, Any]]) -> str:
-    """The Markdown table and its verdict line."""
+def table_of(page: Page, summaries: list[Summary]) -> str:
+    """The Markdown table and its verdict lines."""
     lines = [
-        "| " + " | ".join(name for name, _ in COLUMNS) + " |",
-        "|" + "---:|" * len(COLUMNS),
+        "| " + " | ".join(name for name, _ in page.columns) + " |",
+        "|" + "---:|" * len(page.columns),
     ]
-    lines += ["| " + " | ".join(str(cell(s)) for _, cell in COLUMNS) + " |" for s in summaries]
+    lines += ["| " + " | ".join(str(cell(s)) for _, cell in page.columns) + " |" for s in summaries]
     lines += ["", f"| criterion | seeds of {len(summaries)} |", "|---|---:|"]
-    lines += [f"| {name} | {sum(holds(s) for s in summaries)} |" for name, holds in CRITERIA]
+    lines += [f"| {name} | {sum(holds(s) for s in summaries)} |" for name, holds in page.criteria]
     return "\n".join(lines)
 
 
@@ -120,6 +188,7 @@ def main() -> int:
     parser.add_argument("--reuse", type=Path, help="take the summaries that --keep left there")
     parser.add_argument("--dry-run", action="store_true", help="print the table only")
     options = parser.parse_args()
+    page = PAGES.get(options.scenario, DEMO_PAGE)
     summaries = []
     for seed in (int(text) for text in options.seeds.split(",")):
         if options.reuse:
@@ -128,16 +197,15 @@ def main() -> int:
         else:
             summary = run_seed(seed, options.scenario, options.keep)
         summaries.append(summary)
-        failed = [name for name, holds in CRITERIA if not holds(summary)]
+        failed = [name for name, holds in page.criteria if not holds(summary)]
         print(f"seed {seed}: {'; '.join(failed) or 'all criteria hold'}", flush=True)
-    table = table_of(summaries)
+    table = table_of(page, summaries)
     if options.dry_run:
         print(table)
         return 0
-    page = PAGE.read_text(encoding="utf-8")
-    head, rest = page.split(BEGIN)
+    head, rest = page.path.read_text(encoding="utf-8").split(BEGIN)
     tail = rest.split(END)[1]
-    PAGE.write_text(f"{head}{BEGIN}\n{table}\n{END}{tail}", encoding="utf-8")
+    page.path.write_text(f"{head}{BEGIN}\n{table}\n{END}{tail}", encoding="utf-8")
     return 0
 
 

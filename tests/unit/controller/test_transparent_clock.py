@@ -136,6 +136,15 @@ def test_another_nic_models_stamp_points_go_in_twice(run: Run, solution: FabricS
     access = [one for one in _plan(changed).delays if one.basis is Basis.ACCESS]
     assert [one.delay_scaled_ns for one in access] == [30 * SCALED_PER_NS]
     assert access[0].ingress_port == links[index].b_port
+    # its transmit stamps are 30 ns earlier before the wire; with the plan its client stays as right
+    late = replace(run, exchanges=run.exchanges.copy())
+    late.exchanges["t3_local_ns"][late.exchanges["client"] == 5] -= 30
+    plain = _client_errors_ns(run, _with_corrections(run, _plan(solution).in_force(NOW_NS)))
+    blind = _client_errors_ns(late, _with_corrections(late, _plan(solution).in_force(NOW_NS)))
+    told = _client_errors_ns(late, _with_corrections(late, _plan(changed).in_force(NOW_NS)))
+    assert np.flatnonzero(np.abs(blind - plain) > 1.0).tolist() == [4]
+    assert blind[4] - plain[4] == pytest.approx(-15.0, abs=1.0)
+    assert np.abs(told - plain).max() <= 1.0
 
 
 def test_residence_offsets_of_the_switches_are_not_counted_twice(
