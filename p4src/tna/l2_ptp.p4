@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTP over Ethernet (EtherType 0x88F7, IEEE 1588-2019 annex F): not routed, so its way is configured.
+// PTP over Ethernet (EtherType 0x88F7, IEEE 1588-2019 annex E): not routed, so its way is configured.
 
 control L2Ptp(in ingress_headers_t hdr,
               inout ingress_metadata_t meta,

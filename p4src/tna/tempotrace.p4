@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TempoTrace on TNA (Tofino 1 and 2): the contract of ../v1model/tempotrace.p4, for hardware. Order of things only; each
-// block has its own file. docs/tofino.md says what differs and what the compiler made of it.
+// TempoTrace on TNA (Tofino 1 and 2): the contract of ../v1model/tempotrace.p4, for hardware. Order of things only;
+// each block has its own file. docs/tofino.md says what differs and what the compiler made of it.
 
 #include "../include/types.p4"
 #include "../include/ids.p4"
