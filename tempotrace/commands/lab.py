@@ -16,6 +16,7 @@ from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.fabric import Fabric
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
+from tempotrace.commands.lab_scale import scale
 from tempotrace.commands.options import DEFAULT_SEED, FabricFile, Json, Seed
 from tempotrace.demo_run import run_demo
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
@@ -23,6 +24,7 @@ from tempotrace.interrupt import Interrupts
 from tempotrace.reporting import ProgressDisplay, checked, print_summary
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
+app.command("scale")(scale)
 
 
 @app.command("list")
