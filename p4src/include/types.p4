@@ -28,7 +28,7 @@ typedef bit<32> interface_t;       // level 2 interface of INT; all ones: not kn
 const ether_type_t ETHER_TYPE_IPV4 = 0x0800;
 const ether_type_t ETHER_TYPE_IPV6 = 0x86DD;
 const ether_type_t ETHER_TYPE_VLAN = 0x8100;
-const ether_type_t ETHER_TYPE_PTP  = 0x88F7;   // IEEE 1588-2019 annex F
+const ether_type_t ETHER_TYPE_PTP  = 0x88F7;   // IEEE 1588-2019 annex E
 
 const bit<8> IP_PROTOCOL_TCP    = 6;
 const bit<8> IP_PROTOCOL_UDP    = 17;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTP over Ethernet (EtherType 0x88F7, IEEE 1588-2019 annex F): not routed, so its way is configured.
+// PTP over Ethernet (EtherType 0x88F7, IEEE 1588-2019 annex E): not routed, so its way is configured.
 
 control L2Ptp(inout headers_t hdr,
               inout local_metadata_t meta,
