@@ -8,6 +8,7 @@ to values, is the product's decoder, which is what it is compared with.
 import functools
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,8 @@ from tests.p4.int_headers import IntStack, expected_hop, hop_words
 from tests.p4.reports import ReportBytes
 from tests.p4.rewrite import routed, with_class
 from tests.p4.wire import icrc_is_right, ip_checksum_is_right, replaced, udp_checksum_is_right
+
+pytestmark = pytest.mark.usefixtures("mirrored")
 
 HOPS_MAX = 8
 HOST_PORT, FABRIC_PORT, SINK_PORT = 11, 7, 12

@@ -32,7 +32,7 @@ from tests.support.bmv2_state import (
 from tests.support.bmv2_switch import Bmv2Switch
 from tests.support.frame_fields import Dissection, dissect, ones_sum
 
-POOL_SIZE = 4
+POOL_SIZE = 8
 """BMv2 processes per test session: a path of as many switches keeps all its nodes loaded."""
 RESIDENCE = 100
 """Stamp units that a copy stays in the embedded switch; BMv2's own are masked."""
