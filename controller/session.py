@@ -178,6 +178,15 @@ class SwitchSession:
         async with self._wrapped(batch):
             await self._client.request(self._write_request(updates))
 
+    async def packet_out(self, frame: bytes, *, egress_port: int) -> None:
+        """Send a frame out of a port as it is, past the routes (a link probe, say).
+
+        The switch confirms none; needs `become_primary`.
+        """
+        packet = fy.P4PacketOut(frame, egress_port=egress_port, submit_to_ingress=0, pad=0)
+        async with self._wrapped(None):
+            await self._client.send(packet.encode_update(self._schema))
+
     async def _receive(self) -> p4r.StreamMessageResponse:
         try:
             return await self._client.receive()

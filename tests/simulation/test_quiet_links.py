@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links without traffic: no estimate without probes, a true one with them."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,11 @@ from bmv2_lab.draw import DrawnFabric, draw_fabric
 from bmv2_lab.lab_run import make_switches, program_switches
 from bmv2_lab.scenarios import Congestion, Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
+from bmv2_lab.switch.p4runtime import serve
 from controller.fabric_model import fabric_model
 from controller.pipeline import load_pipeline
 from controller.probes import ProbePlanner
+from controller.session import open_session, program_schema
 from controller.telemetry.collector import Collection, collect
 from correction.engine import solve
 from correction.records import EXCHANGE_DTYPE, TRAFFIC_PROBE
@@ -105,3 +109,39 @@ def test_each_probe_is_one_packet_of_three_hops(
         assert out["node_id"] == home["node_id"] != back["node_id"]
         assert out["egress_port"] == home["ingress_port"]
         assert back["ingress_port"] == back["egress_port"]
+
+
+def test_a_probe_sent_over_p4runtime_goes_all_the_way() -> None:
+    """Packet-outs of a controller's session reach the fabric, and the probe's end is reported."""
+    drawn = draw_fabric(QUIET, 5)
+    pipeline = load_pipeline()
+    switches = make_switches(drawn.fabric, pipeline)
+    lab = VirtualFabric(QUIET, 5, drawn, switches)
+    probe = ProbePlanner(drawn.fabric).plan({}, start_ns=0, window_ns=WINDOW_NS)[0]
+
+    @in_grpc_loop
+    async def send() -> None:
+        assert (await program_switches(drawn.fabric, switches, pipeline)).ok
+        switch = switches[probe.switch]
+        taken = asyncio.Event()
+        to_fabric = lab.switch_nodes[probe.switch].packet_out
+        switch.on_packet_out = lambda frame: (to_fabric(frame), taken.set())[0]
+        server = await serve([switch])
+        try:
+            async with open_session(
+                name=probe.switch,
+                address=server.addresses[switch.device_id],
+                device_id=switch.device_id,
+                schema=program_schema(pipeline),
+            ) as session:
+                await session.become_primary()
+                await session.packet_out(probe.frame, egress_port=probe.egress_port)
+                await asyncio.wait_for(taken.wait(), 10)
+        finally:
+            await server.stop()
+
+    send()
+    lab.run_until(WINDOW_NS)
+    packets = collect(lab.result.reports, drawn.fabric).packets
+    assert (packets["traffic"] == TRAFFIC_PROBE).sum() == 1
+    assert bool(packets[packets["traffic"] == TRAFFIC_PROBE]["complete"].all())
