@@ -14,7 +14,7 @@ from tests.support.random_frames import RandomFrames
 FRAMES = 300
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def switches() -> tuple[EmbeddedSwitch, EmbeddedSwitch]:
     """Two alike, both with entries in all tables."""
     return Configured(mode="plain").switch, Configured(mode="plain").switch
