@@ -11,6 +11,7 @@ from bmv2_lab.lab_run import make_switches, program_switches
 from bmv2_lab.scenarios import Congestion, Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from bmv2_lab.switch.p4runtime import serve
+from controller.client import deploy
 from controller.fabric_model import fabric_model
 from controller.pipeline import load_pipeline
 from controller.probes import ProbePlanner
@@ -121,16 +122,17 @@ def test_a_probe_sent_over_p4runtime_goes_all_the_way() -> None:
 
     @in_grpc_loop
     async def send() -> None:
-        assert (await program_switches(drawn.fabric, switches, pipeline)).ok
         switch = switches[probe.switch]
         taken = asyncio.Event()
         to_fabric = lab.switch_nodes[probe.switch].packet_out
         switch.on_packet_out = lambda frame: (to_fabric(frame), taken.set())[0]
-        server = await serve([switch])
+        server = await serve(switches.values())
+        addresses = {name: server.addresses[one.device_id] for name, one in switches.items()}
         try:
+            assert (await deploy(drawn.fabric, addresses, pipeline)).ok
             async with open_session(
                 name=probe.switch,
-                address=server.addresses[switch.device_id],
+                address=addresses[probe.switch],
                 device_id=switch.device_id,
                 schema=program_schema(pipeline),
             ) as session:
