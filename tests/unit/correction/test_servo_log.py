@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
-from correction.servo import ADJUSTMENT_DTYPE, EMPTY_SERVO_LOG, ServoLog
+from correction import servo
+from correction.servo import ADJUSTMENT_DTYPE, EMPTY_SERVO_LOG, ServoLog, steered_rows
+from correction.table import CORRECTION_DTYPE
 
 EPOCH_NS = 1_790_000_000_000_000_000
 
@@ -73,3 +75,28 @@ def test_conversion_keeps_the_order_of_stamps_without_steps(
     span_ns = gap_ns * (len(frequencies) + 1)
     stamps = EPOCH_NS + np.linspace(0, span_ns, 97).astype(np.int64)
     assert np.all(np.diff(log.to_free_ns(stamps)) >= 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_meet_exactly_the_pieces_that_they_overlap(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking only at near pieces gives the rows that looking at all of them gives."""
+    rng = np.random.default_rng(seed)
+    gaps_ns = rng.integers(1, 400_000_000, 30)
+    steps_ns = np.where(rng.random(30) < 0.2, rng.integers(-900_000_000, 900_000_000, 30), 0)
+    adjustments = np.zeros(30, ADJUSTMENT_DTYPE)
+    reading_ns = EPOCH_NS
+    for index in range(30):
+        reading_ns += int(gaps_ns[index])
+        adjustments[index] = (reading_ns, steps_ns[index], rng.normal(0.0, 20_000.0))
+        reading_ns += int(steps_ns[index])
+    log = ServoLog.from_adjustments(adjustments)
+    rows = np.zeros(12, CORRECTION_DTYPE)
+    rows["valid_from_local_ns"] = rng.integers(-(10**9), 7 * 10**9, 12)
+    rows["valid_to_local_ns"] = rows["valid_from_local_ns"] + rng.integers(1, 3 * 10**9, 12)
+    rows["anchor_local_ns"] = rows["valid_from_local_ns"]
+    near = steered_rows(rows, log)
+    monkeypatch.setattr(servo, "_pieces_of", lambda _row, all_of: range(len(all_of.adjustments)))
+    assert np.array_equal(near, steered_rows(rows, log))
+    assert len(near) > 12
