@@ -25,7 +25,7 @@ control ReportDestination(inout ingress_metadata_t meta) {
 
     apply {
         if (meta.is_report == 0) {
-            meta.bucket = (bit<8>)meta.flow_hash[5:0];
+            meta.bucket[5:0] = meta.flow_hash[5:0];
         }
         report_destination.apply();
         @in_hash { meta.report_source_port = 2w3 ++ meta.flow_hash[19:6]; }

@@ -27,19 +27,18 @@ control TempoEgress(inout egress_headers_t hdr,
     // What the bridged header says, and what this gress measured.
     @hidden
     action take_over() {
-        meta.ingress_port = 7w0 ++ hdr.bridged.ingress_port;
-        meta.egress_port = 7w0 ++ eg_intr_md.egress_port;
+        meta.ingress_port[8:0] = hdr.bridged.ingress_port;
+        meta.egress_port[8:0] = eg_intr_md.egress_port;
         meta.egress_tstamp = eg_prsr_md.global_tstamp;
-        meta.queue_depth = 5w0 ++ eg_intr_md.deq_qdepth;
-        meta.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0];
+        meta.queue_depth[18:0] = eg_intr_md.deq_qdepth;
+        meta.bucket[5:0] = hdr.bridged.flow_hash[5:0];
         meta.postcard = hdr.bridged.postcard;
     }
 
     @hidden
     action to_controller() {
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = hdr.bridged.ingress_port;
-        hdr.packet_in.pad = 0;
+        hdr.packet_in.ingress_port = hdr.bridged.ingress_port;   // pad: nothing was parsed there, so 0
     }
 
     @hidden
@@ -47,18 +46,10 @@ control TempoEgress(inout egress_headers_t hdr,
         eg_dprsr_md.drop_ctl[0:0] = 1;
     }
 
-    @hidden
-    action keep_correction() {
-        meta.correction_ns_high = hdr.ptp_correction.ns_high;
-        meta.correction_ns_low = hdr.ptp_correction.ns_low;
-        meta.correction_fraction = hdr.ptp_correction.fraction;
-    }
-
     apply {
         if (meta.is_report == 0) {
             take_over();
             @in_hash { meta.source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
-            keep_correction();
             if (hdr.udp.isValid() && hdr.udp.checksum != 0) {
                 meta.update_udp_checksum = 1;
             }

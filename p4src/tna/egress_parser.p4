@@ -12,6 +12,7 @@ parser TempoEgressParser(packet_in packet,
 
     Checksum() ipv4_rest;
     Checksum() udp_rest;
+    int_shim_t shim;
 
     state start {
         packet.extract(eg_intr_md);
@@ -175,9 +176,8 @@ parser TempoEgressParser(packet_in packet,
     // ---- the sink: the shim's length in words, bit by bit ----
 
     state skip_shim {
-        int_shim_t shim = packet.lookahead<int_shim_t>();
+        packet.extract(shim);
         meta.removed_words = shim.length_words;
-        packet.advance(32);
         transition select(shim.length_words) {
             8w0x80 &&& 8w0x80: skip_128_words;
             8w0x40 &&& 8w0x40: skip_64_words;
@@ -192,7 +192,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_128_words {
         packet.advance(4096);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x40 &&& 8w0x40: skip_64_words;
             8w0x20 &&& 8w0x20: skip_32_words;
             8w0x10 &&& 8w0x10: skip_16_words;
@@ -206,7 +206,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_64_words {
         packet.advance(2048);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x20 &&& 8w0x20: skip_32_words;
             8w0x10 &&& 8w0x10: skip_16_words;
             8w0x08 &&& 8w0x08: skip_8_words;
@@ -219,7 +219,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_32_words {
         packet.advance(1024);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x10 &&& 8w0x10: skip_16_words;
             8w0x08 &&& 8w0x08: skip_8_words;
             8w0x04 &&& 8w0x04: skip_4_words;
@@ -231,7 +231,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_16_words {
         packet.advance(512);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x08 &&& 8w0x08: skip_8_words;
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
@@ -242,7 +242,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_8_words {
         packet.advance(256);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
@@ -252,7 +252,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_4_words {
         packet.advance(128);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
             default: accept;
@@ -261,7 +261,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_2_words {
         packet.advance(64);
-        transition select(meta.removed_words) {
+        transition select(shim.length_words) {
             8w0x01 &&& 8w0x01: skip_1_word;
             default: accept;
         }
@@ -279,12 +279,9 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.dropped = mirrored.dropped;
-        meta.congested = mirrored.congested;
-        meta.tracked = mirrored.tracked;
-        meta.inner_type = mirrored.inner_type;
+        meta.types = mirrored.types;
+        meta.flags = mirrored.flags;
         meta.bucket = mirrored.bucket;
-        meta.queue_id = mirrored.queue_id;
         meta.source_port = mirrored.source_port;
         meta.report_seq = mirrored.sequence_number;
         meta.ingress_port = mirrored.ingress_port;
@@ -292,6 +289,7 @@ parser TempoEgressParser(packet_in packet,
         meta.ingress_tstamp = mirrored.ingress_tstamp;
         meta.bitmap = mirrored.bitmap;
         meta.drop_reason = mirrored.drop_reason;
+        meta.queue_id = mirrored.queue_id;
         transition select(mirrored.kind) {
             KIND_RECEIVED: received_without_ethernet;
             default: received_with_ethernet;
@@ -328,12 +326,9 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.dropped = mirrored.dropped;
-        meta.congested = mirrored.congested;
-        meta.tracked = mirrored.tracked;
-        meta.inner_type = mirrored.inner_type;
+        meta.types = mirrored.types;
+        meta.flags = mirrored.flags;
         meta.bucket = mirrored.bucket;
-        meta.queue_id = mirrored.queue_id;
         meta.source_port = mirrored.source_port;
         meta.report_seq = mirrored.sequence_number;
         meta.ingress_port = mirrored.ingress_port;
@@ -341,6 +336,7 @@ parser TempoEgressParser(packet_in packet,
         meta.ingress_tstamp = mirrored.ingress_tstamp;
         meta.bitmap = mirrored.bitmap;
         meta.drop_reason = mirrored.drop_reason;
+        meta.queue_id = mirrored.queue_id;
         meta.queue_depth = mirrored.queue_depth;
         meta.egress_tstamp = mirrored.egress_tstamp;
         transition select(mirrored.kind) {
@@ -378,16 +374,14 @@ parser TempoEgressParser(packet_in packet,
     // the MAC would have put in, is missing ----
 
     state parse_mirrored_ptp {
-        mirror_ptp_t mirrored;
+        mirror_hop_t mirrored;
         packet.extract(mirrored);
+        packet.extract(hdr.ptp_correction);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.dropped = mirrored.dropped;
-        meta.congested = mirrored.congested;
-        meta.tracked = mirrored.tracked;
-        meta.inner_type = mirrored.inner_type;
+        meta.types = mirrored.types;
+        meta.flags = mirrored.flags;
         meta.bucket = mirrored.bucket;
-        meta.queue_id = mirrored.queue_id;
         meta.source_port = mirrored.source_port;
         meta.report_seq = mirrored.sequence_number;
         meta.ingress_port = mirrored.ingress_port;
@@ -395,11 +389,9 @@ parser TempoEgressParser(packet_in packet,
         meta.ingress_tstamp = mirrored.ingress_tstamp;
         meta.bitmap = mirrored.bitmap;
         meta.drop_reason = mirrored.drop_reason;
+        meta.queue_id = mirrored.queue_id;
         meta.queue_depth = mirrored.queue_depth;
         meta.egress_tstamp = mirrored.egress_tstamp;
-        meta.correction_ns_high = mirrored.correction_ns_high;
-        meta.correction_ns_low = mirrored.correction_ns_low;
-        meta.correction_fraction = mirrored.correction_fraction;
         packet.advance(64);
         transition select(mirrored.kind) {
             KIND_PTP: parse_inner_ip;
@@ -485,18 +477,19 @@ control TempoEgressDeparser(packet_out packet,
     apply {
         if (eg_dprsr_md.mirror_type == MIRROR_HOP) {
             mirror_hop.emit<mirror_hop_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.dropped, meta.congested, meta.tracked, meta.intermediate,
-                meta.inner_type, meta.bucket, meta.queue_id, meta.source_port, meta.report_seq,
-                meta.ingress_port, meta.egress_port, meta.ingress_tstamp, meta.bitmap,
-                meta.drop_reason, meta.queue_depth, meta.egress_tstamp });
+                meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
+                meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
+                meta.bitmap, meta.drop_reason, meta.queue_id, meta.queue_depth,
+                meta.egress_tstamp });
         }
         if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
             mirror_ptp.emit<mirror_ptp_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.dropped, meta.congested, meta.tracked, meta.intermediate,
-                meta.inner_type, meta.bucket, meta.queue_id, meta.source_port, meta.report_seq,
-                meta.ingress_port, meta.egress_port, meta.ingress_tstamp, meta.bitmap,
-                meta.drop_reason, meta.queue_depth, meta.egress_tstamp,
-                meta.correction_ns_high, meta.correction_ns_low, meta.correction_fraction });
+                meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
+                meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
+                meta.bitmap, meta.drop_reason, meta.queue_id, meta.queue_depth,
+                meta.egress_tstamp,
+                hdr.ptp_correction.ns_high, hdr.ptp_correction.ns_low,
+                hdr.ptp_correction.fraction });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
@@ -508,7 +501,7 @@ control TempoEgressDeparser(packet_out packet,
                 hdr.int_shim, hdr.int_md, hdr.int_mx, hdr.hop_node_id, hdr.hop_level1_ports,
                 hdr.hop_latency, hdr.hop_queue, hdr.hop_ingress_tstamp, hdr.hop_egress_tstamp,
                 hdr.hop_level2_ports, hdr.hop_tx_utilization, hdr.hop_buffer,
-                hdr.hop_checksum_complement, hdr.ptp_correction }, zeros_as_ones = true);
+                hdr.hop_checksum_complement }, zeros_as_ones = true);
         }
         packet.emit(hdr.recirculated);
         packet.emit(hdr.packet_in);

@@ -34,16 +34,13 @@ header bridged_t {
     @flexible bit<6> interval_shift;
 }
 
-// From a packet to the report about it. Whole bytes only, so that their sizes are known below.
+// From a packet to the report about it. Whole bytes only, so that their sizes are known below, and in the order of
+// the report's own headers, so that whole bytes can be moved.
 header mirror_received_t {
     packet_kind_t kind;
-    bit<1>    dropped;                     // the flags of the individual report
-    bit<1>    congested;
-    bit<1>    tracked;
-    bit<1>    intermediate;
-    bit<4>    inner_type;
+    bit<8>    types;                       // report type and inner type, as in report_individual_t
+    bit<8>    flags;                       // D, Q, F, I and four reserved bits, as in report_individual_t
     bit<8>    bucket;
-    queue_id_t queue_id;
     l4_port_t source_port;
     bit<32>   sequence_number;             // its low 22 bits are sent
     bit<16>   ingress_port;
@@ -51,18 +48,15 @@ header mirror_received_t {
     tstamp_t  ingress_tstamp;
     int_bitmap_t bitmap;
     drop_reason_t drop_reason;
+    queue_id_t queue_id;
 }
-#define MIRROR_RECEIVED_BYTES 23
+#define MIRROR_RECEIVED_BYTES 24
 
 header mirror_hop_t {
     packet_kind_t kind;
-    bit<1>    dropped;
-    bit<1>    congested;
-    bit<1>    tracked;
-    bit<1>    intermediate;
-    bit<4>    inner_type;
+    bit<8>    types;
+    bit<8>    flags;
     bit<8>    bucket;
-    queue_id_t queue_id;
     l4_port_t source_port;
     bit<32>   sequence_number;
     bit<16>   ingress_port;
@@ -70,21 +64,18 @@ header mirror_hop_t {
     tstamp_t  ingress_tstamp;
     int_bitmap_t bitmap;
     drop_reason_t drop_reason;
+    queue_id_t queue_id;
     queue_depth_t queue_depth;
     tstamp_t  egress_tstamp;
 }
-#define MIRROR_HOP_BYTES 32
+#define MIRROR_HOP_BYTES 33
 
-// As mirror_hop_t, plus what the egress MAC is about to replace.
+// As mirror_hop_t, and behind it what the egress MAC is about to replace: ptp_correction_t.
 header mirror_ptp_t {
     packet_kind_t kind;
-    bit<1>    dropped;
-    bit<1>    congested;
-    bit<1>    tracked;
-    bit<1>    intermediate;
-    bit<4>    inner_type;
+    bit<8>    types;
+    bit<8>    flags;
     bit<8>    bucket;
-    queue_id_t queue_id;
     l4_port_t source_port;
     bit<32>   sequence_number;
     bit<16>   ingress_port;
@@ -92,13 +83,15 @@ header mirror_ptp_t {
     tstamp_t  ingress_tstamp;
     int_bitmap_t bitmap;
     drop_reason_t drop_reason;
+    queue_id_t queue_id;
     queue_depth_t queue_depth;
     tstamp_t  egress_tstamp;
     bit<16>   correction_ns_high;
     bit<32>   correction_ns_low;
     bit<16>   correction_fraction;
 }
-#define MIRROR_PTP_BYTES 40
+// Its size; the header for the MAC, mirrored too, has the size of the correctionField that is put back.
+#define MIRROR_PTP_BYTES 41
 
 // In front of a report that starts over to be routed.
 header recirculated_t {

@@ -84,31 +84,40 @@ parser TempoIngressParser(packet_in packet,
 
     state parse_ethernet {
         packet.extract(hdr.ethernet);
-        meta.ether_type = hdr.ethernet.ether_type;
         transition select(hdr.ethernet.ether_type) {
             ETHER_TYPE_IPV4: parse_ipv4;
             ETHER_TYPE_IPV6: parse_ipv6;
             ETHER_TYPE_VLAN: parse_vlan;
             ETHER_TYPE_PTP: parse_l2_ptp;
-            default: accept;
+            default: other_ether_type;
         }
+    }
+
+    state other_ether_type {
+        meta.ether_type = hdr.ethernet.ether_type;
+        transition accept;
     }
 
     // One tag; a second one is an EtherType that nobody here routes.
     state parse_vlan {
         packet.extract(hdr.vlan);
-        meta.ether_type = hdr.vlan.ether_type;
         transition select(hdr.vlan.ether_type) {
             ETHER_TYPE_IPV4: parse_ipv4;
             ETHER_TYPE_IPV6: parse_ipv6;
             ETHER_TYPE_PTP: parse_l2_ptp;
-            default: accept;
+            default: other_tagged_ether_type;
         }
+    }
+
+    state other_tagged_ether_type {
+        meta.ether_type = hdr.vlan.ether_type;
+        transition accept;
     }
 
     // The header checksum is kept up incrementally, so options need not be read; they are not verified either.
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
+        meta.ether_type = ETHER_TYPE_IPV4;
         meta.ip_protocol = hdr.ipv4.protocol;
         meta.dscp = hdr.ipv4.dscp;
         ipv4_checksum.add(hdr.ipv4);
@@ -137,9 +146,11 @@ parser TempoIngressParser(packet_in packet,
     // fragments are routed by addresses alone, all on one path.
     state parse_ipv4_l4 {
         meta.checksum_error = ipv4_checksum.verify();   // true: wrong
-        transition select(hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_UDP): parse_udp;
-            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_TCP): parse_tcp_ports;
+        transition select(hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.protocol,
+                          hdr.ipv4.dscp) {
+            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_UDP, 6w1 &&& 6w1): parse_udp_with_odd_dscp;
+            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_UDP, _): parse_udp;
+            (3w0 &&& 3w1, 13w0, IP_PROTOCOL_TCP, _): parse_tcp_ports;
             default: accept;
         }
     }
@@ -147,13 +158,15 @@ parser TempoIngressParser(packet_in packet,
     // Extension headers are not looked into: such packets are routed by addresses (and flow label) alone.
     state parse_ipv6 {
         packet.extract(hdr.ipv6);
+        meta.ether_type = ETHER_TYPE_IPV6;
         meta.ip_protocol = hdr.ipv6.next_header;
         meta.dscp = hdr.ipv6.dscp;
-        transition select(hdr.ipv6.version, hdr.ipv6.next_header) {
-            (4w6, IP_PROTOCOL_UDP): parse_udp;
-            (4w6, IP_PROTOCOL_TCP): parse_tcp_ports;
-            (4w6, IP_PROTOCOL_ICMPV6): parse_icmp;
-            (4w6, _): accept;
+        transition select(hdr.ipv6.version, hdr.ipv6.next_header, hdr.ipv6.dscp) {
+            (4w6, IP_PROTOCOL_UDP, 6w1 &&& 6w1): parse_udp_with_odd_dscp;
+            (4w6, IP_PROTOCOL_UDP, _): parse_udp;
+            (4w6, IP_PROTOCOL_TCP, _): parse_tcp_ports;
+            (4w6, IP_PROTOCOL_ICMPV6, _): parse_icmp;
+            (4w6, _, _): accept;
             default: ip_version_wrong;
         }
     }
@@ -173,16 +186,22 @@ parser TempoIngressParser(packet_in packet,
 
     // Marked code points are odd by convention (docs/p4.md): the parser cannot look into the table that
     // declares them, and that table decides afterwards whether what was read here is INT at all.
+    state parse_udp_with_odd_dscp {
+        packet.extract(hdr.udp);
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition look_at_int;
+    }
+
     state parse_udp {
         packet.extract(hdr.udp);
         meta.l4_src_port = hdr.udp.src_port;
         meta.l4_dst_port = hdr.udp.dst_port;
-        transition select(meta.dscp[0:0], hdr.udp.dst_port) {
-            (1w1, _): look_at_int;
-            (_, UDP_PORT_ROCEV2): look_at_roce;
-            (_, UDP_PORT_PTP_EVENT): look_at_ptp;
-            (_, UDP_PORT_PTP_GENERAL): look_at_general_ptp;
-            (_, UDP_PORT_PROBE): parse_probe;
+        transition select(hdr.udp.dst_port) {
+            UDP_PORT_ROCEV2: look_at_roce;
+            UDP_PORT_PTP_EVENT: look_at_ptp;
+            UDP_PORT_PTP_GENERAL: look_at_general_ptp;
+            UDP_PORT_PROBE: parse_probe;
             default: accept;
         }
     }
@@ -237,6 +256,7 @@ parser TempoIngressParser(packet_in packet,
     }
 
     state parse_l2_ptp {
+        meta.ether_type = ETHER_TYPE_PTP;
         meta.l2_ptp = 1;
         transition look_at_ptp;
     }
@@ -286,11 +306,10 @@ control TempoIngressDeparser(packet_out packet,
     apply {
         if (ig_dprsr_md.mirror_type == MIRROR_RECEIVED) {
             mirror_received.emit<mirror_received_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.report_dropped, meta.report_congested, meta.report_tracked,
-                meta.report_intermediate, meta.report_inner_type, meta.bucket, meta.queue_id,
+                meta.mirror_kind, meta.report_types, meta.report_flags, meta.bucket,
                 meta.report_source_port, meta.report_seq, meta.report_ingress_port,
                 meta.report_egress_port, hdr.bridged.ingress_tstamp, meta.report_bits,
-                meta.drop_reason });
+                meta.drop_reason, meta.queue_id });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,

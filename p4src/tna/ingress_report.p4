@@ -22,43 +22,47 @@ control IngressReport(in ingress_headers_t hdr,
     @hidden
     action report_stack() {
         meta.report_bits = REPORT_BITS_STACK;
-        meta.report_tracked = 1;
-        meta.report_egress_port = 7w0 ++ meta.egress_port;
+        meta.report_flags = REPORT_FLAG_TRACKED;
+        meta.report_egress_port[8:0] = meta.egress_port;
     }
 
     @hidden
     action report_dropped_packet() {
         meta.report_bits = REPORT_BITS_DROP;
-        meta.report_dropped = 1;
-        meta.report_egress_port = 0xFFFF;
+        meta.report_flags = REPORT_FLAG_DROPPED;
     }
 
     @hidden
     action name_egress_port() {
-        meta.report_egress_port = 7w0 ++ meta.egress_port;
+        meta.report_egress_port[8:0] = meta.egress_port;
+    }
+
+    @hidden
+    action name_no_port() {
+        meta.report_egress_port = 0xFFFF;
     }
 
     @hidden
     action track() {
-        meta.report_tracked = 1;       // F = 0 promises that no telemetry is inside
+        meta.report_flags = REPORT_FLAG_DROPPED | REPORT_FLAG_TRACKED;   // F = 0: no telemetry is inside
     }
 
     @hidden
     action inner_ethernet() {
         meta.mirror_kind = KIND_RECEIVED_L2;
-        meta.report_inner_type = REPORT_INNER_TYPE_ETHERNET;
+        meta.report_types = REPORT_TYPES_ETHERNET;
     }
 
     @hidden
     action inner_ipv4() {
         meta.mirror_kind = KIND_RECEIVED;
-        meta.report_inner_type = REPORT_INNER_TYPE_IPV4;
+        meta.report_types = REPORT_TYPES_IPV4;
     }
 
     @hidden
     action inner_ipv6() {
         meta.mirror_kind = KIND_RECEIVED;
-        meta.report_inner_type = REPORT_INNER_TYPE_IPV6;
+        meta.report_types = REPORT_TYPES_IPV6;
     }
 
     // A packet whose IP header cannot be trusted is reported from its Ethernet header on.
@@ -83,7 +87,7 @@ control IngressReport(in ingress_headers_t hdr,
 
     @hidden
     action mirror() {
-        meta.report_ingress_port = 7w0 ++ ig_intr_md.ingress_port;
+        meta.report_ingress_port[8:0] = ig_intr_md.ingress_port;
         ig_dprsr_md.mirror_type = MIRROR_RECEIVED;
         meta.mirror_session = INGRESS_CLONE_SESSION;
         meta.report_seq = take_ingress_report_seq.execute(meta.destination_id);
@@ -97,6 +101,8 @@ control IngressReport(in ingress_headers_t hdr,
             }
             if (meta.routed == 1) {
                 name_egress_port();
+            } else {
+                name_no_port();
             }
         } else {
             report_stack();

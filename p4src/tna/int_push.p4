@@ -31,8 +31,8 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.int_shim.reserved1 = 0;
         hdr.int_shim.length_words = INT_HEADER_WORDS;
         hdr.int_shim.reserved2 = 0;
-        hdr.int_shim.dscp = meta.dscp;
-        hdr.int_shim.reserved3 = 0;
+        hdr.int_shim.dscp = meta.shim_dscp[7:2];
+        hdr.int_shim.reserved3 = meta.shim_dscp[1:0];
     }
 
     @hidden
@@ -42,7 +42,8 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.int_md.discard = 0;
         hdr.int_md.max_hop_count_exceeded = 0;
         hdr.int_md.mtu_exceeded = 0;
-        hdr.int_md.reserved = 0;
+        hdr.int_md.reserved[11:3] = 0;
+        hdr.int_md.reserved[2:0] = meta.hop_words[7:5];
         hdr.int_md.hop_metadata_len_words = meta.hop_words[4:0];
         hdr.int_md.remaining_hop_count = hdr.bridged.remaining_hop_count;
         hdr.int_md.instruction_bitmap = meta.bitmap;
@@ -151,10 +152,10 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         }
         if (hdr.ipv4.isValid()) {
             meta.ip_bytes = hdr.ipv4.total_length;
-            meta.dscp = hdr.ipv4.dscp;
+            meta.shim_dscp[7:2] = hdr.ipv4.dscp;
         } else {
             meta.ip_bytes = hdr.ipv6.payload_length + 40;
-            meta.dscp = hdr.ipv6.dscp;
+            meta.shim_dscp[7:2] = hdr.ipv6.dscp;
         }
         meta.bytes_with_headers = meta.ip_bytes + meta.added_bytes;
         meta.bytes_with_hop = meta.bytes_with_headers + meta.hop_bytes;

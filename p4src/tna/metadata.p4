@@ -72,7 +72,7 @@ struct ingress_metadata_t {
     bit<1>    punted;
     bit<1>    routed;
     bit<1>    egress_tagged;        // leaves with a VLAN tag
-    vlan_id_t egress_vlan_id;
+    bit<16>   egress_tag;           // priority 0 and the VLAN id
     dscp_t    dscp_unmarked;        // what the marked DSCP stands for
     bit<1>    rewrite_dscp;
     dscp_t    new_dscp;
@@ -131,11 +131,8 @@ struct ingress_metadata_t {
     packet_kind_t mirror_kind;
     bit<32>   report_seq;
     l4_port_t report_source_port;   // entropy of the flow
-    bit<1>    report_dropped;
-    bit<1>    report_congested;     // ingress knows of no queue: 0
-    bit<1>    report_tracked;
-    bit<1>    report_intermediate;  // never: 0
-    bit<4>    report_inner_type;
+    bit<8>    report_types;         // report type and inner type
+    bit<8>    report_flags;         // REPORT_FLAG_*
     bit<16>   report_ingress_port;
     bit<16>   report_egress_port;
     int_bitmap_t report_bits;
@@ -160,11 +157,8 @@ struct egress_metadata_t {
     bit<32>   report_seq;
     l4_port_t source_port;
     bit<8>    bucket;
-    bit<1>    dropped;
-    bit<1>    congested;
-    bit<1>    tracked;
-    bit<1>    intermediate;         // never: 0
-    bit<4>    inner_type;
+    bit<8>    types;                // report type and inner type
+    bit<8>    flags;                // REPORT_FLAG_*
     drop_reason_t drop_reason;
     length_bytes_t not_inner_bytes; // of the mirrored packet: what is in front of the inner packet, and the FCS
     length_bytes_t inner_bytes;
@@ -183,7 +177,7 @@ struct egress_metadata_t {
     bit<1>    report_configured;
     mac_addr_t  switch_mac;
     ipv4_addr_t switch_ip;
-    dscp_t      report_dscp;
+    bit<8>      report_tos;         // DSCP and ECN 0
     length_bytes_t mtu_bytes;
     queue_depth_t ecn_threshold;
     interface_t ingress_interface;
@@ -199,7 +193,7 @@ struct egress_metadata_t {
     bit<1>    write_hop;
     bit<1>    hop_limit_reached;
     bit<1>    mtu_reached;
-    dscp_t    dscp;                 // as the packet came
+    bit<8>    shim_dscp;            // the shim's last byte: DSCP as the packet came, and two bits 0
     length_bytes_t removed_bytes;
     length_bytes_t hop_bytes;
     length_bytes_t added_bytes;
@@ -212,6 +206,8 @@ struct egress_metadata_t {
     queue_depth_t below_ecn_threshold;
     ecn_t     ecn;
     bit<1>    queue_watched;
+    bit<1>    above_threshold;
+    bit<1>    congested;
     queue_depth_t depth_threshold;
     bit<32>   latency_threshold;
     bit<16>   episode_quota;
@@ -235,9 +231,6 @@ struct egress_metadata_t {
     // ---- the mirrored packet ----
     MirrorId_t mirror_session;
     packet_kind_t mirror_kind;
-    bit<16>   correction_ns_high;   // as it arrived
-    bit<32>   correction_ns_low;
-    bit<16>   correction_fraction;
 }
 
 #endif

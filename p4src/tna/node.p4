@@ -37,7 +37,7 @@ control ReportConfig(inout egress_metadata_t meta) {
         meta.report_configured = 1;
         meta.switch_mac = switch_mac;
         meta.switch_ip = switch_ip;
-        meta.report_dscp = dscp;
+        meta.report_tos = dscp ++ 2w0;
     }
 
     // Filled by the controller (default action).

@@ -51,32 +51,32 @@ control Postcard(in egress_headers_t hdr,
     action report_deflected() {
         meta.postcard = 1;
         meta.bitmap = REPORT_BITS_DROP;
-        meta.dropped = 1;
-        meta.tracked = hdr.bridged.carries_int;
+        meta.flags[7:7] = 1;
+        meta.flags[5:5] = hdr.bridged.carries_int;
         meta.drop_reason = DROP_TRAFFIC_MANAGER;
-        meta.egress_port = 7w0 ++ hdr.bridged.egress_port;   // not the port of the deflection
+        meta.egress_port[8:0] = hdr.bridged.egress_port;   // not the port of the deflection
         eg_dprsr_md.drop_ctl[0:0] = 1;
     }
 
     @hidden
     action report_congested() {
         meta.bitmap = REPORT_BITS_CONGESTION;
-        meta.tracked = hdr.bridged.carries_int;    // F = 0 promises that no telemetry is inside
+        meta.flags[5:5] = hdr.bridged.carries_int;    // F = 0 promises that no telemetry is inside
     }
 
     // What is mirrored: a corrected PTP message has lost its correctionField to the MAC.
     @hidden
-    action mirror_ptp(packet_kind_t kind, bit<4> inner_type) {
+    action mirror_ptp(packet_kind_t kind, bit<8> types) {
         eg_dprsr_md.mirror_type = MIRROR_PTP;
         meta.mirror_kind = kind;
-        meta.inner_type = inner_type;
+        meta.types = types;
     }
 
     @hidden
-    action mirror_hop(packet_kind_t kind, bit<4> inner_type) {
+    action mirror_hop(packet_kind_t kind, bit<8> types) {
         eg_dprsr_md.mirror_type = MIRROR_HOP;
         meta.mirror_kind = kind;
-        meta.inner_type = inner_type;
+        meta.types = types;
     }
 
     @hidden
@@ -87,13 +87,13 @@ control Postcard(in egress_headers_t hdr,
             hdr.ipv6.isValid(): ternary;
         }
         actions = { mirror_ptp; mirror_hop; }
-        const default_action = mirror_hop(KIND_HOP_L2, REPORT_INNER_TYPE_ETHERNET);
+        const default_action = mirror_hop(KIND_HOP_L2, REPORT_TYPES_ETHERNET);
         const entries = {
-            (1, true, _): mirror_ptp(KIND_PTP, REPORT_INNER_TYPE_IPV4);
-            (1, _, true): mirror_ptp(KIND_PTP, REPORT_INNER_TYPE_IPV6);
-            (1, _, _): mirror_ptp(KIND_PTP_L2, REPORT_INNER_TYPE_ETHERNET);
-            (_, true, _): mirror_hop(KIND_HOP, REPORT_INNER_TYPE_IPV4);
-            (_, _, true): mirror_hop(KIND_HOP, REPORT_INNER_TYPE_IPV6);
+            (1, true, _): mirror_ptp(KIND_PTP, REPORT_TYPES_IPV4);
+            (1, _, true): mirror_ptp(KIND_PTP, REPORT_TYPES_IPV6);
+            (1, _, _): mirror_ptp(KIND_PTP_L2, REPORT_TYPES_ETHERNET);
+            (_, true, _): mirror_hop(KIND_HOP, REPORT_TYPES_IPV4);
+            (_, _, true): mirror_hop(KIND_HOP, REPORT_TYPES_IPV6);
         }
     }
 
@@ -120,17 +120,22 @@ control Postcard(in egress_headers_t hdr,
                 queue_reports.apply(meta);
             }
             if (meta.postcard == 1) {
-                meta.tracked = 1;
+                meta.flags[5:5] = 1;
                 meta.bitmap = meta.bitmap & REPORT_BITS_SUPPORTED;
                 if (hdr.bridged.own_hop == 1) {
                     meta.bitmap = meta.bitmap | INT_BIT_INGRESS_TSTAMP;
                 }
-                if (meta.ingress_interface == 0xFFFFFFFF && meta.egress_interface == 0xFFFFFFFF) {
-                    meta.bitmap = meta.bitmap & ~INT_BIT_LEVEL2_PORTS;   // not known: cleared
+                if (meta.ingress_interface == 0xFFFFFFFF) {
+                    if (meta.egress_interface == 0xFFFFFFFF) {
+                        meta.bitmap = meta.bitmap & ~INT_BIT_LEVEL2_PORTS;   // not known: cleared
+                    }
                 }
             } else if (meta.congested == 1) {
                 report_congested();
             }
+        }
+        if (meta.congested == 1) {
+            meta.flags[6:6] = 1;
         }
         if ((meta.postcard == 1 && meta.bitmap != 0) || meta.congested == 1) {
             mirror_as.apply();

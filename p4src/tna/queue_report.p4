@@ -65,7 +65,12 @@ control QueueReport(inout egress_metadata_t meta) {
         meta.below_depth = meta.depth_threshold |-| meta.queue_depth;
         meta.below_latency = meta.latency_threshold |-| meta.latency;
         if (meta.queue_watched == 1) {
-            if (meta.below_depth == 0 || meta.below_latency == 0) {
+            if (meta.below_depth == 0) {
+                meta.above_threshold = 1;
+            } else if (meta.below_latency == 0) {
+                meta.above_threshold = 1;
+            }
+            if (meta.above_threshold == 1) {
                 count_congested();
                 if (meta.congested == 0) {
                     meta.event = 1 + EVENT_QUEUE_QUOTA;

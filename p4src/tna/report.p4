@@ -24,8 +24,8 @@ control Report(inout egress_headers_t hdr,
         hdr.ipv4.setValid();
         hdr.ipv4.version = 4;
         hdr.ipv4.ihl = 5;
-        hdr.ipv4.dscp = meta.report_dscp;
-        hdr.ipv4.ecn = 0;
+        hdr.ipv4.dscp = meta.report_tos[7:2];
+        hdr.ipv4.ecn = meta.report_tos[1:0];
         hdr.ipv4.identification = 0;
         hdr.ipv4.flags = 2;           // never fragment
         hdr.ipv4.fragment_offset = 0;
@@ -48,19 +48,20 @@ control Report(inout egress_headers_t hdr,
     @hidden
     action write_report_headers() {
         hdr.report_group.setValid();
-        hdr.report_group.version = REPORT_VERSION;
+        hdr.report_group.version = meta.report_seq[31:28];
+        hdr.report_group.hw_id = meta.report_seq[27:22];
         hdr.report_group.sequence_number = meta.report_seq[21:0];
         hdr.report_group.node_id = meta.node_id;
         hdr.report_individual.setValid();
-        hdr.report_individual.report_type = REPORT_TYPE_INT;
-        hdr.report_individual.inner_type = meta.inner_type;
+        hdr.report_individual.report_type = meta.types[7:4];
+        hdr.report_individual.inner_type = meta.types[3:0];
         hdr.report_individual.report_length_words = length_words[7:0];
         hdr.report_individual.metadata_length_words = meta.hop_words;
-        hdr.report_individual.dropped = meta.dropped;
-        hdr.report_individual.congested_queue = meta.congested;
-        hdr.report_individual.tracked_flow = meta.tracked;
-        hdr.report_individual.intermediate_report = 0;
-        hdr.report_individual.reserved = 0;
+        hdr.report_individual.dropped = meta.flags[7:7];
+        hdr.report_individual.congested_queue = meta.flags[6:6];
+        hdr.report_individual.tracked_flow = meta.flags[5:5];
+        hdr.report_individual.intermediate_report = meta.flags[4:4];
+        hdr.report_individual.reserved = meta.flags[3:0];
         hdr.report_main.setValid();
         hdr.report_main.report_metadata_bits = meta.bitmap;
         hdr.report_main.domain_specific_id = meta.domain_specific_id;
@@ -68,16 +69,19 @@ control Report(inout egress_headers_t hdr,
         hdr.report_main.ds_metadata_status = 0;
     }
 
-    // A PTP message gets back the correctionField that it came with; what the MAC writes is not known here.
+    // The first word of the group header: version and hardware id above the 22 bits that are left of the counter.
     @hidden
-    action restore_correction() {
-        hdr.ptp_correction.setValid();
-        hdr.ptp_correction.ns_high = meta.correction_ns_high;
-        hdr.ptp_correction.ns_low = meta.correction_ns_low;
-        hdr.ptp_correction.fraction = meta.correction_fraction;
+    action cut_sequence_number() {
+        meta.report_seq = meta.report_seq & 0x003FFFFF;
+    }
+
+    @hidden
+    action complete_group_word(bit<32> version_and_hw_id) {
+        meta.report_seq = meta.report_seq | version_and_hw_id;
     }
 
     apply {
+        // A PTP message has its correctionField again, as it came; what the MAC writes is not known here.
         // The mirror session has cut the copy already. Bytes beyond the last whole word belong to the inner
         // packet, and are not in the report's length.
         meta.inner_bytes = eg_intr_md.pkt_length - meta.not_inner_bytes;
@@ -89,16 +93,14 @@ control Report(inout egress_headers_t hdr,
         if (length_words[15:8] != 0) {
             length_words = 255;
         }
+        cut_sequence_number();
+        if (meta.kind == KIND_RECEIVED || meta.kind == KIND_RECEIVED_L2) {
+            complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_INGRESS << 22));
+        } else {
+            complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_EGRESS << 22));
+        }
         write_outer_headers();
         write_lengths();
         write_report_headers();
-        if (meta.kind == KIND_RECEIVED || meta.kind == KIND_RECEIVED_L2) {
-            hdr.report_group.hw_id = HW_ID_INGRESS;
-        } else {
-            hdr.report_group.hw_id = HW_ID_EGRESS;
-        }
-        if (meta.kind == KIND_PTP || meta.kind == KIND_PTP_L2) {
-            restore_correction();
-        }
     }
 }

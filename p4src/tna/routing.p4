@@ -27,7 +27,7 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
         hdr.ethernet.dst_addr = dst_mac;
         meta.egress_tagged = 1;
-        meta.egress_vlan_id = vlan_id;
+        meta.egress_tag = 4w0 ++ vlan_id;
         meta.routed = 1;
     }
 
@@ -73,16 +73,16 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action put_tag_on() {
         hdr.vlan.setValid();
-        hdr.vlan.pcp = 0;
-        hdr.vlan.dei = 0;
-        hdr.vlan.vlan_id = meta.egress_vlan_id;
+        hdr.vlan.pcp = meta.egress_tag[15:13];
+        hdr.vlan.dei = meta.egress_tag[12:12];
+        hdr.vlan.vlan_id = meta.egress_tag[11:0];
         hdr.vlan.ether_type = meta.ether_type;
         hdr.ethernet.ether_type = ETHER_TYPE_VLAN;
     }
 
     @hidden
     action change_tag() {
-        hdr.vlan.vlan_id = meta.egress_vlan_id;
+        hdr.vlan.vlan_id = meta.egress_tag[11:0];
     }
 
     apply {

@@ -21,6 +21,16 @@ const int_bitmap_t REPORT_BITS_CONGESTION = 0x7C00;   // ports, latency, queue, 
 // A packet from the controller has no ingress stamp of a port, hence no latency either.
 const int_bitmap_t REPORT_BITS_FROM_CPU   = 0x5600;
 
+// Flags of a report, where report_individual_t has them.
+const bit<8> REPORT_FLAG_DROPPED   = 0x80;
+const bit<8> REPORT_FLAG_CONGESTED = 0x40;
+const bit<8> REPORT_FLAG_TRACKED   = 0x20;
+
+// Report type and inner type in one byte.
+const bit<8> REPORT_TYPES_ETHERNET = 0x13;
+const bit<8> REPORT_TYPES_IPV4     = 0x14;
+const bit<8> REPORT_TYPES_IPV6     = 0x15;
+
 // First byte of everything that the egress parser sees: what it is, and how far to read it.
 typedef bit<8> packet_kind_t;
 const packet_kind_t KIND_PLAIN         = 0x01;   // IP header at most
