@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from controller.client import DeployResult, FabricDifference, SwitchDifference
+from controller.deploy_result import DeployResult, FabricDifference, SwitchDifference
 from controller.reconcile import Operation, Update
 
 JsonValue: TypeAlias = "bool | int | str | list[JsonValue] | dict[str, JsonValue]"

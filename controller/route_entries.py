@@ -28,7 +28,8 @@ from controller.entries import (
     TableEntry,
 )
 from controller.fabric import Fabric, Switch
-from controller.routing import NextHop, Route, RouteTable
+from controller.paths import NextHop
+from controller.routing import Route, RouteTable
 
 ECMP_SELECTOR = "ecmp_selector"
 

@@ -7,29 +7,14 @@ ports stay where they are (`ecmp.py`).
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
 import networkx as nx
 
 from controller.fabric import Collector, Fabric, Host, Link, Switch
 from controller.fabric_telemetry import IpNetwork
-
-MBPS_PER_GBPS = 1_000
-UNLIMITED_MBPS = 1 << 62
-"""More than any link: what a switch can carry to itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class NextHop:
-    """A port of this switch and the MAC address at its other end."""
-
-    port: int
-    mac: int
-    weight: int = 1
-    """Share of the traffic, against the other next hops of the route: Mb/s, or as declared."""
-    vlan: int = 0
-    """802.1Q tag of the frames; 0: none."""
+from controller.paths import NextHop, Paths, next_hop, shortest_paths, switch_graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +51,6 @@ class RouteTable:
     tiers: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Paths:
-    """Shortest paths between switches over one set of links."""
-
-    hops: dict[str, dict[str, tuple[NextHop, ...]]]
-    """Switch, then target switch -> next hops by port; targets that are not reached are missing."""
-
-
 def compute_routes(fabric: Fabric, failed_links: Collection[str] = ()) -> RouteTable:
     """Routes of all switches while the links of these names are down.
 
@@ -84,10 +61,10 @@ def compute_routes(fabric: Fabric, failed_links: Collection[str] = ()) -> RouteT
     if unknown:
         raise ValueError(f"there is no link {min(unknown)}")
     attached = attached_hosts(fabric)
-    usual = now = _paths(fabric, fabric.links)
+    usual = now = shortest_paths(fabric, fabric.links)
     up = [link for link in fabric.links if not link.drained and link.name not in failed_links]
     if len(up) < len(fabric.links):
-        now = _paths(fabric, up)
+        now = shortest_paths(fabric, up)
     prefixes = {
         switch.name: _served(fabric, switch, attached[switch.name]) for switch in fabric.switches
     }
@@ -131,87 +108,13 @@ def tiers(fabric: Fabric) -> dict[str, int]:
     Switches of different tiers hash differently, so that flows which share a choice in one tier
     spread over all choices of the next.
     """
-    graph = _switch_graph(fabric, fabric.links)
+    graph = switch_graph(fabric, fabric.links)
     with_hosts = [name for name, local in attached_hosts(fabric).items() if local]
     distances = nx.multi_source_dijkstra_path_length(graph, set(with_hosts)) if with_hosts else {}
     return {
         switch.name: switch.tier if switch.tier is not None else int(distances.get(switch.name, 0))
         for switch in fabric.switches
     }
-
-
-def _switch_graph(fabric: Fabric, links: Collection[Link]) -> "nx.Graph[str]":
-    names = {switch.name for switch in fabric.switches}
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(switch.name for switch in fabric.switches)
-    graph.add_edges_from(
-        (link.a.node, link.b.node) for link in links if {link.a.node, link.b.node} <= names
-    )
-    return graph
-
-
-def _next_hop(link: Link, port: int, mac: int) -> NextHop:
-    return NextHop(port=port, mac=mac, weight=link_weight(link), vlan=link.vlan or 0)
-
-
-def link_weight(link: Link) -> int:
-    """A link's share before anything is known of the way behind it, Mb/s."""
-    gbps = link.weight if link.weight is not None else link.speed_gbps
-    return gbps * MBPS_PER_GBPS
-
-
-def _paths(fabric: Fabric, links: Collection[Link]) -> _Paths:
-    """Shortest paths, their next hops weighted by what the way behind them can carry (WCMP).
-
-    What a switch can carry towards a target is the sum over its next switches of the links to each,
-    or of what that one can carry if that is less. Only declared weights are taken as they are.
-    """
-    macs = {switch.name: switch.mac for switch in fabric.switches}
-    uplinks: dict[str, dict[str, list[tuple[Link, NextHop]]]] = {name: {} for name in macs}
-    for link in links:
-        for near, far in ((link.a, link.b), (link.b, link.a)):
-            if near.node in macs and far.node in macs:
-                hop = _next_hop(link, near.port, macs[far.node])
-                uplinks[near.node].setdefault(far.node, []).append((link, hop))
-    graph = _switch_graph(fabric, links)
-    hops: dict[str, dict[str, tuple[NextHop, ...]]] = {name: {} for name in macs}
-    # Most targets of a switch are reached over the same neighbours: one tuple serves them all.
-    over: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[NextHop, ...]] = {}
-    width = {
-        name: {far: sum(hop.weight for _, hop in ways) for far, ways in by_far.items()}
-        for name, by_far in uplinks.items()
-    }
-    for target in macs:
-        distances = nx.single_source_shortest_path_length(graph, target)
-        capacity = {target: UNLIMITED_MBPS}
-        for name, distance in distances.items():  # nearest first
-            if name == target:
-                continue
-            carried = tuple(
-                (far, min(mbps, capacity[far]))
-                for far, mbps in width[name].items()
-                if distances[far] == distance - 1
-            )
-            capacity[name] = sum(mbps for _, mbps in carried)
-            ways = over.get((name, carried))
-            if ways is None:
-                ways = tuple(
-                    sorted(
-                        _narrowed(link, hop, carried_mbps=mbps, width_mbps=width[name][far])
-                        for far, mbps in carried
-                        for link, hop in uplinks[name][far]
-                    )
-                )
-                over[name, carried] = ways
-            hops[name][target] = ways
-    return _Paths(hops=hops)
-
-
-def _narrowed(link: Link, hop: NextHop, *, carried_mbps: int, width_mbps: int) -> NextHop:
-    """The next hop with its part of what the switch behind it can carry."""
-    if link.weight is not None or carried_mbps == width_mbps:
-        return hop
-    return replace(hop, weight=max(1, hop.weight * carried_mbps // width_mbps))
 
 
 def _served(
@@ -238,15 +141,15 @@ def _routes_of(
     fabric: Fabric,
     switch: Switch,
     attached: tuple[AttachedHost, ...],
-    usual: _Paths,
-    now: _Paths,
+    usual: Paths,
+    now: Paths,
     prefixes: Mapping[str, tuple[IpNetwork, ...]],
 ) -> tuple[Route, ...]:
     routes = [*_local_routes(switch, attached), *_collector_routes(fabric, switch)]
     node_ids = {other.name: other.node_id for other in fabric.switches}
     sets = {
-        target: _with_failures(hops, now.hops[switch.name].get(target))
-        for target, hops in usual.hops[switch.name].items()
+        target: _with_failures(hops, now[switch.name].get(target))
+        for target, hops in usual[switch.name].items()
         if prefixes[target]
     }
     group_node_id: dict[tuple[tuple[NextHop, ...], tuple[int, ...]], int] = {}
@@ -301,7 +204,7 @@ def _local_routes(switch: Switch, attached: tuple[AttachedHost, ...]) -> list[Ro
         routes += [
             Route(
                 prefix=address,
-                next_hops=(_next_hop(local.link, local.port, local.host.mac),),
+                next_hops=(next_hop(local.link, local.port, local.host.mac),),
                 group_node_id=switch.node_id,
             )
             for address in addresses

@@ -8,7 +8,8 @@ import pytest
 
 from controller.fabric import Fabric, Link, LinkEnd
 from controller.fabric_generate import device_models, leaf_spine
-from controller.routing import NextHop, Route, compute_routes, tiers
+from controller.paths import NextHop
+from controller.routing import Route, compute_routes, tiers
 
 
 def route_to(fabric: Fabric, switch: str, prefix: str) -> Route:
