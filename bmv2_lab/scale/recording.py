@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bmv2_lab.lab_run import FABRIC_FILE, TRUTH_FILE
+from bmv2_lab.lab_run import FABRIC_FILE, SPANS_FILE, TRUTH_FILE
 from bmv2_lab.scale.describe import fabric_model_of, fabric_of
 from bmv2_lab.scale.messages import Transfers
 from bmv2_lab.scale.records import joined
 from bmv2_lab.scale.run import Chunk, ScaleRun
+from bmv2_lab.scale.spans import Nics, write_spans
 from controller.fabric_dump import dump_fabric
 from correction.engine import solve_samples
 from correction.links import link_samples
@@ -76,8 +77,14 @@ def record(run: ScaleRun) -> Recording:
     return _recording(list(run.chunks()), run.all_exchanges(), run.servos())
 
 
-def write_run(run: ScaleRun, out: Path, progress: Progress = lambda _stage, _share: None) -> None:
-    """Run everything and write it, chunk by chunk."""
+def write_run(
+    run: ScaleRun,
+    out: Path,
+    progress: Progress = lambda _stage, _share: None,
+    *,
+    otlp_jobs: int = 0,
+) -> None:
+    """Run everything and write it, chunk by chunk; spans as OTLP for the first `otlp_jobs` jobs."""
     out.mkdir(parents=True, exist_ok=True)
     for old in sorted(out.glob(CHUNK_GLOB)):
         old.unlink()
@@ -97,6 +104,7 @@ def write_run(run: ScaleRun, out: Path, progress: Progress = lambda _stage, _sha
         exchanges=run.all_exchanges(),
         adjustments=_with_clocks(run.phcs.adjustments()),
         delays=np.concatenate(run.delays),
+        nic_names=np.array(run.world.topology.nic_names),
     )
     np.savez(out / RANKS_FILE, ranks=np.concatenate(run.ranks))
     (out / FABRIC_FILE).write_text(dump_fabric(fabric_of(run.world, run.jobs)), encoding="utf-8")
@@ -104,7 +112,26 @@ def write_run(run: ScaleRun, out: Path, progress: Progress = lambda _stage, _sha
     settings = asdict(run.settings)
     document = {"version": SCALE_VERSION, "seed": run.seed, "settings": settings, **counts(run)}
     (out / META_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if otlp_jobs:
+        _write_spans(run, out, otlp_jobs)
     progress("write", 1.0)
+
+
+def _write_spans(run: ScaleRun, out: Path, jobs: int) -> None:
+    topology, per_host = run.world.topology, run.settings.nics_per_host
+    transfers = [chunk.transfers for chunk in read_chunks(out)]
+    ranks = np.concatenate(run.ranks)
+    write_spans(
+        out / SPANS_FILE,
+        Nics(
+            names=topology.nic_names,
+            hosts=tuple(f"h{nic // per_host + 1}" for nic in range(topology.nic_count)),
+            ips=tuple(topology.nic_ip.tolist()),
+        ),
+        run.seed,
+        ranks[ranks["job"] < jobs],
+        np.concatenate([part[part["job"] < jobs] for part in transfers]),
+    )
 
 
 def counts(run: ScaleRun) -> dict[str, int]:

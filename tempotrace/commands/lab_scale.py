@@ -33,6 +33,10 @@ def scale(
     seconds: Annotated[
         int, typer.Option("--seconds", min=1, max=600, help="Seconds of telemetry.")
     ] = 1,
+    otlp_jobs: Annotated[
+        int,
+        typer.Option("--otlp-jobs", min=0, help="Also write spans.otlp.jsonl, of so many jobs."),
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Simulate a large fabric without P4 and write hop records, exchanges, transfers and truth."""
@@ -51,7 +55,7 @@ def scale(
             progress("draw", 0.0)
             out.mkdir(parents=True, exist_ok=True)
             run = start_run(settings, seed)
-            write_run(run, out, progress)
+            write_run(run, out, progress, otlp_jobs=otlp_jobs)
     except ValueError as error:
         raise InputError(f"lab scale: {error}") from None
     result: dict[str, int | float | str] = {
