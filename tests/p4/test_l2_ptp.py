@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTP over Ethernet (IEEE 1588-2019 annex F): bridged by its own table, reported as Ethernet."""
+"""PTP over Ethernet (IEEE 1588-2019 annex E): bridged by its own table, reported as Ethernet."""
 
 import pytest
 
