@@ -31,6 +31,7 @@ from controller.findings import (
     Target,
     link_delay_updates,
 )
+from controller.p4info_codec import overfull
 from controller.pipeline import Pipeline, load_pipeline
 from controller.reconcile import Operation, Update, batches
 from controller.session import (
@@ -207,6 +208,7 @@ async def _deploy_switch(
     async with open_session(
         name=switch.name, address=address, device_id=switch.device_id, schema=schema
     ) as session:
+        _check_room(switch, target, schema)
         await _take_charge(session, address)
         push = await session.pipeline_cookie() != schema.p4cookie
         if push:
@@ -230,12 +232,19 @@ async def _deploy_switch(
     )
 
 
+def _check_room(switch: Switch, target: Target, schema: fy.P4Schema) -> None:
+    """An error before anything is written, rather than half of the entries."""
+    for message in overfull(target.entries(switch.name), schema):
+        raise SwitchError(switch=switch.name, message=message)
+
+
 async def _compare_switch(
     switch: Switch, address: str, target: Target, schema: fy.P4Schema
 ) -> SwitchDifference:
     async with open_session(
         name=switch.name, address=address, device_id=switch.device_id, schema=schema
     ) as session:
+        _check_room(switch, target, schema)
         differs = await session.pipeline_cookie() != schema.p4cookie
         # Entries of another program cannot be compared, and a push removes them all.
         actual = [] if differs else await session.read_entries()

@@ -146,8 +146,9 @@ class Switch:
     """Its tier in the ECMP hash; None: its distance from the nearest switch with hosts."""
     interfaces: tuple[tuple[int, int], ...] = ()
     """(port, INT level 2 interface id); ports without one have no level 2 interface."""
-    report_port: int
-    """Port that leads out of band to the collectors that are not cabled to a switch."""
+    report_port: int | None = None
+    """Port that leads out of band to the collectors that are not cabled to a switch; None where all
+    of them are."""
     cpu_port: int
     """Port of packet-in and packet-out."""
     device_id: int

@@ -81,6 +81,14 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
     for index, link in enumerate(fabric.links):
         cabled |= {link.a: ("links", index, "a"), link.b: ("links", index, "b")}
     paths = collector_paths(fabric)
+    out_of_band = [path for path, c in zip(paths, fabric.collectors, strict=True) if not c.attached]
+    for index, switch in enumerate(fabric.switches):
+        if switch.report_port is None and out_of_band:
+            yield FabricProblem(
+                ("switches", index, "report_port"),
+                f"missing key, and {format_key(out_of_band[0])} is not attached to a switch; "
+                "expected the port that leads there",
+            )
     for path, collector in zip(paths, fabric.collectors, strict=True):
         end = collector.attached
         if end is None:
@@ -109,7 +117,7 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
 
 def switch_port(path: KeyPath, end: LinkEnd, switch: Switch) -> Iterator[FabricProblem]:
     """A problem if the port is none that a cable can be in."""
-    taken = {
+    taken: dict[int | None, str] = {
         switch.report_port: "report_port",
         switch.cpu_port: "cpu_port",
         RECIRCULATION_PORT: "recirculation port",

@@ -155,7 +155,9 @@ def _switch_fields(switch: Switch) -> Fields:
         fields.append(("ipv6_prefixes", flow_list(f'"{p}"' for p in switch.ipv6_prefixes)))
     if switch.tier is not None:
         fields.append(("tier", str(switch.tier)))
-    fields += [("report_port", str(switch.report_port)), ("cpu_port", str(switch.cpu_port))]
+    if switch.report_port is not None:
+        fields.append(("report_port", str(switch.report_port)))
+    fields.append(("cpu_port", str(switch.cpu_port)))
     if switch.device_id != switch.node_id:
         fields.append(("device_id", str(switch.device_id)))
     if switch.p4runtime is not None:

@@ -224,7 +224,7 @@ def _switch(node: Node, index: int) -> Switch:
         ),
         tier=node.get("tier"),
         interfaces=tuple((item["port"], item["interface"]) for item in node.get("interfaces", [])),
-        report_port=node["report_port"],
+        report_port=node.get("report_port"),
         cpu_port=node["cpu_port"],
         device_id=node.get("device_id") or node["node_id"],
         p4runtime=node.get("p4runtime"),

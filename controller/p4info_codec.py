@@ -5,6 +5,7 @@ Pure. Together with `session.py` the only place that knows the P4Runtime library
 client can take its place.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 import finsy as fy
@@ -112,6 +113,20 @@ def read_requests(
         together += replication_entities()
     if together:
         yield together
+
+
+def overfull(entries: Iterable[Entry], schema: fy.P4Schema) -> Iterator[str]:
+    """One line for each table or profile that is too small for its entries."""
+    wanted = Counter(
+        entry.table if isinstance(entry, TableEntry) else entry.profile
+        for entry in entries
+        if isinstance(entry, TableEntry | Member)
+    )
+    sizes = {table.alias: table.size for table in schema.tables}
+    sizes |= {profile.alias: profile.size for profile in schema.action_profiles}
+    for name, count in sorted(wanted.items()):
+        if count > sizes.get(name, count):
+            yield f"{name} would need {count} entries and has room for {sizes[name]}"
 
 
 def replication_entities() -> list[p4r.Entity]:

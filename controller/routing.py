@@ -96,6 +96,7 @@ def collector_ports(fabric: Fabric, switch: Switch) -> tuple[int, ...]:
     ports = set()
     for collector in fabric.collectors:
         if collector.attached is None:
+            assert switch.report_port is not None, "checked with the file"
             ports.add(switch.report_port)
         elif collector.attached.node == switch.name:
             ports.add(collector.attached.port)
@@ -217,6 +218,7 @@ def _collector_routes(fabric: Fabric, switch: Switch) -> list[Route]:
     routes = []
     for collector in fabric.collectors:
         if collector.attached is None:
+            assert switch.report_port is not None, "checked with the file"
             port = switch.report_port
         elif collector.attached.node == switch.name:
             port = collector.attached.port

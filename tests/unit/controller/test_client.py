@@ -366,6 +366,26 @@ async def test_second_failure_leaves_moved_flows_alone(pipeline: Pipeline) -> No
 
 
 @in_grpc_loop
+async def test_fabric_that_is_too_large_for_a_table_is_refused_whole(pipeline: Pipeline) -> None:
+    """Nothing is written to a switch that could not hold all of it; plan says so too."""
+    fabric = leaf_spine(leaves=1, spines=1, hosts_per_leaf=1, tenants=["t"])
+    opcodes = tuple(range(200))
+    lists = tuple(
+        replace(fabric.watchlists[0], name=f"w{n}", opcodes=opcodes, dest_qps=(1, 2, 3, 4, 5))
+        for n in range(5)
+    )
+    large = replace(fabric, watchlists=lists)
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        result = await deploy(only(large, "leaf1"), {"leaf1": address}, pipeline)
+        plan = await compare(only(large, "leaf1"), {"leaf1": address}, pipeline)
+    expected = "leaf1: int_watchlist would need 5001 entries and has room for 4096"
+    assert [str(error) for error in result.errors] == [expected]
+    assert [str(error) for error in plan.errors] == [expected]
+    assert switch.log == []
+
+
+@in_grpc_loop
 async def test_multicast_groups_are_written_read_back_and_removed(
     fabric: Fabric, pipeline: Pipeline
 ) -> None:

@@ -138,6 +138,14 @@ def test_everything_written_is_read_back(fabric: Fabric) -> None:
     assert dump_fabric(parse_fabric(text)) == text
 
 
+def test_fabric_of_cabled_collectors_needs_no_report_ports() -> None:
+    """Without `report_port` every collector must be attached, and the ports are free for cables."""
+    attached = replace(SMALL.collector, attached=LinkEnd(node="leaf1", port=60))
+    switches = tuple(replace(switch, report_port=None) for switch in SMALL.switches)
+    fabric = replace(SMALL, collectors=(attached,), switches=switches)
+    assert parse_fabric(dump_fabric(fabric)) == fabric
+
+
 def test_optional_sections_have_defaults() -> None:
     """A file of the sections that were there from the start means what it meant."""
     fabric = parse_fabric(TEXT)
@@ -271,6 +279,14 @@ CASES = [
         "name: leaf1",
         "switches[0].report_port",
         "509 is the recirculation port",
+    ),
+    (
+        "no way to the collector",
+        ", report_port: 60",
+        "",
+        "name: leaf1",
+        "switches[0].report_port",
+        "missing key, and collector is not attached to a switch; expected the port",
     ),
     (
         "MD without a bitmap",
