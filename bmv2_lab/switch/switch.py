@@ -164,6 +164,11 @@ class EmbeddedSwitch:
         self, packet: list[Any], replicas: tuple[tuple[int, int], ...]
     ) -> list[EgressCopy]:
         """One copy per replica; the last one takes over the packet itself."""
+        if len(replicas) == 1:
+            ((port, instance),) = replicas
+            packet[self._slots.flags] = 0
+            packet[self._egress_rid] = instance
+            return [self._copy(port, packet)]
         copies = []
         for number, (port, instance) in enumerate(replicas, start=1):
             replica = packet if number == len(replicas) else packet[:]
@@ -175,8 +180,8 @@ class EmbeddedSwitch:
     def _keep_fields(self, source: list[Any], target: list[Any], field_list: int) -> None:
         """Zero the metadata of `target`, then take over the fields of the list."""
         target[phv.METADATA_START : self._metadata_end] = self._metadata_zero
-        for number in self.program.field_lists.get(field_list, ()):
-            target[number] = source[number]
+        for begin, end in self.program.field_lists.get(field_list, ()):
+            target[begin:end] = source[begin:end]
 
     def _clone(self, packet: list[Any], clone: list[Any], instance_type: int) -> list[EgressCopy]:
         session = self.state.clone_sessions.get(packet[self._slots.clone_session])

@@ -82,7 +82,7 @@ class SwitchProgram:
             for pipeline in document["pipelines"]
             for item in pipeline.get("action_profiles", [])
         }
-        self.field_lists: dict[int, list[int]] = self._field_lists(document.get("field_lists", []))
+        self.field_lists = self._field_lists(document.get("field_lists", []))
         self.learn_lists: dict[int, JsonObject] = {
             int(item["id"]): item for item in document.get("learn_lists", [])
         }
@@ -171,18 +171,24 @@ class SwitchProgram:
             direct_meter=item.get("direct_meters"),
         )
 
-    def _field_lists(self, items: list[JsonObject]) -> dict[int, list[int]]:
-        """Slots of the metadata fields of each field list."""
-        lists: dict[int, list[int]] = {}
+    def _field_lists(self, items: list[JsonObject]) -> dict[int, list[tuple[int, int]]]:
+        """Slots of the metadata fields of each field list, as ranges begin..end (exclusive)."""
+        lists: dict[int, list[tuple[int, int]]] = {}
         for item in items:
             where = f"field_lists[{item.get('name', item['id'])}]"
-            numbers = []
+            numbers: set[int] = set()
             for element in item["elements"]:
                 if element["type"] != "field":
                     continue  # constants and headers are not copied between packets
                 header, field = self.layout.field(element["value"], where)
-                numbers += [header.base + piece.slot for piece in field.pieces]
-            lists[int(item["id"])] = numbers
+                numbers |= {header.base + piece.slot for piece in field.pieces}
+            ranges: list[tuple[int, int]] = []
+            for number in sorted(numbers):
+                if ranges and ranges[-1][1] == number:
+                    ranges[-1] = (ranges[-1][0], number + 1)
+                else:
+                    ranges.append((number, number + 1))
+            lists[int(item["id"])] = ranges
         return lists
 
     # Generated module
