@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The desired entries of a fabric: complete, unique, and expressible in the compiled program."""
 
+from collections import Counter
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
+from pathlib import Path
 
 import finsy as fy
 import pytest
@@ -24,6 +26,8 @@ from controller.entries import (
     Ternary,
 )
 from controller.fabric import Fabric, LinkEnd, PtpRole
+from controller.fabric_dump import dump_fabric
+from controller.fabric_file import load_fabric, parse_fabric
 from controller.fabric_generate import leaf_spine
 from controller.fabric_telemetry import (
     DropReport,
@@ -35,8 +39,9 @@ from controller.fabric_telemetry import (
     Reports,
     WatchMode,
 )
-from controller.p4info_codec import decode_entry, encode_entry
+from controller.p4info_codec import decode_entry, encode_entry, overfull
 from controller.pipeline import load_pipeline
+from controller.route_entries import held_ports
 from controller.routing import compute_routes
 from controller.session import program_schema
 from controller.watchlist import PRIORITY_EXEMPT, PRIORITY_TRACED, watchlist_entries
@@ -412,3 +417,25 @@ def everything(fabric: Fabric) -> Fabric:
         probes=Probes(budget_pps=100),
         ecmp=Ecmp(buckets=60, seed=9, hash_flow_label=True),
     )
+
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("fabric*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_files_can_be_deployed(path: Path, schema: fy.P4Schema) -> None:
+    """Each example loads, fits the program's tables, and survives being written."""
+    fabric = load_fabric(path)
+    assert parse_fabric(dump_fabric(fabric)) == fabric
+    for entries in desired_state(fabric).values():
+        assert list(overfull(entries, schema)) == []
+        for entry in entries:
+            assert decode_entry(encode_entry(entry, schema), schema) == entry
+
+
+def test_older_cable_gets_a_fifth_of_the_flows() -> None:
+    """As the example says: 400 and 100 Gb/s share 64 buckets 51 to 13, both ways."""
+    (path,) = EXAMPLES
+    fabric = load_fabric(path)
+    ports = Counter(held_ports(desired_entries(fabric, "leaf1")).values())
+    assert (ports[1], ports[2]) == (51, 13)
