@@ -45,7 +45,9 @@ control Edge(inout ingress_headers_t hdr,
     }
 
     apply {
-        int_edge_ports.apply();
+        if (meta.direct == 0) {
+            int_edge_ports.apply();
+        }
         if (meta.dscp[0:0] == 1) {
             int_marked_dscp.apply();
         }

@@ -13,6 +13,14 @@ parser TempoEgressParser(packet_in packet,
     Checksum() ipv4_rest;
     Checksum() udp_rest;
     int_shim_t shim;
+    words_128_t words_128;
+    words_64_t words_64;
+    words_32_t words_32;
+    words_16_t words_16;
+    words_8_t words_8;
+    words_4_t words_4;
+    words_2_t words_2;
+    words_1_t words_1;
 
     state start {
         packet.extract(eg_intr_md);
@@ -173,11 +181,13 @@ parser TempoEgressParser(packet_in packet,
         transition accept;
     }
 
-    // ---- the sink: the shim's length in words, bit by bit ----
+    // ---- the sink: shim, header and stack go, and their sum out of the UDP checksum; the shim's length in words is
+    // taken bit by bit ----
 
     state skip_shim {
         packet.extract(shim);
         meta.removed_words = shim.length_words;
+        udp_rest.subtract(shim);
         transition select(shim.length_words) {
             8w0x80 &&& 8w0x80: skip_128_words;
             8w0x40 &&& 8w0x40: skip_64_words;
@@ -186,12 +196,14 @@ parser TempoEgressParser(packet_in packet,
             8w0x08 &&& 8w0x08: skip_8_words;
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
-            default: skip_1_word;
+            8w0x01 &&& 8w0x01: skip_1_word;
+            default: skipped;
         }
     }
 
     state skip_128_words {
-        packet.advance(4096);
+        packet.extract(words_128);
+        udp_rest.subtract(words_128);
         transition select(shim.length_words) {
             8w0x40 &&& 8w0x40: skip_64_words;
             8w0x20 &&& 8w0x20: skip_32_words;
@@ -200,12 +212,13 @@ parser TempoEgressParser(packet_in packet,
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_64_words {
-        packet.advance(2048);
+        packet.extract(words_64);
+        udp_rest.subtract(words_64);
         transition select(shim.length_words) {
             8w0x20 &&& 8w0x20: skip_32_words;
             8w0x10 &&& 8w0x10: skip_16_words;
@@ -213,62 +226,73 @@ parser TempoEgressParser(packet_in packet,
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_32_words {
-        packet.advance(1024);
+        packet.extract(words_32);
+        udp_rest.subtract(words_32);
         transition select(shim.length_words) {
             8w0x10 &&& 8w0x10: skip_16_words;
             8w0x08 &&& 8w0x08: skip_8_words;
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_16_words {
-        packet.advance(512);
+        packet.extract(words_16);
+        udp_rest.subtract(words_16);
         transition select(shim.length_words) {
             8w0x08 &&& 8w0x08: skip_8_words;
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_8_words {
-        packet.advance(256);
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
         transition select(shim.length_words) {
             8w0x04 &&& 8w0x04: skip_4_words;
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_4_words {
-        packet.advance(128);
+        packet.extract(words_4);
+        udp_rest.subtract(words_4);
         transition select(shim.length_words) {
             8w0x02 &&& 8w0x02: skip_2_words;
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_2_words {
-        packet.advance(64);
+        packet.extract(words_2);
+        udp_rest.subtract(words_2);
         transition select(shim.length_words) {
             8w0x01 &&& 8w0x01: skip_1_word;
-            default: accept;
+            default: skipped;
         }
     }
 
     state skip_1_word {
-        packet.advance(32);
+        packet.extract(words_1);
+        udp_rest.subtract(words_1);
+        transition skipped;
+    }
+
+    state skipped {
+        meta.udp_residual = udp_rest.get();
         transition accept;
     }
 
@@ -479,14 +503,14 @@ control TempoEgressDeparser(packet_out packet,
             mirror_hop.emit<mirror_hop_t>(meta.mirror_session, {
                 meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
                 meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
-                meta.bitmap, meta.drop_reason, meta.queue_id, meta.queue_depth,
+                meta.report_bits, meta.drop_reason, meta.queue_id, meta.queue_depth,
                 meta.egress_tstamp });
         }
         if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
             mirror_ptp.emit<mirror_ptp_t>(meta.mirror_session, {
                 meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
                 meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
-                meta.bitmap, meta.drop_reason, meta.queue_id, meta.queue_depth,
+                meta.report_bits, meta.drop_reason, meta.queue_id, meta.queue_depth,
                 meta.egress_tstamp,
                 hdr.ptp_correction.ns_high, hdr.ptp_correction.ns_low,
                 hdr.ptp_correction.fraction });

@@ -127,6 +127,16 @@ header roce_start_t {
     bit<8>  syndrome;
 }
 
+// What the sink skips, by number of words.
+header words_1_t   { bit<32>   words; }
+header words_2_t   { bit<64>   words; }
+header words_4_t   { bit<128>  words; }
+header words_8_t   { bit<256>  words; }
+header words_16_t  { bit<512>  words; }
+header words_32_t  { bit<1024> words; }
+header words_64_t  { bit<2048> words; }
+header words_128_t { bit<2048> words; bit<2048> more_words; }
+
 // ---- parts ----
 
 // ptp_t cut in three, because the correctionField leaves the packet here and the egress MAC puts it back.

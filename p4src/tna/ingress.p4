@@ -17,6 +17,7 @@ control TempoIngress(inout ingress_headers_t hdr,
     ReportFilterConfig() filter_config;
     Interval() interval;
     ReportDestination() destination;
+    ProbeCheck() probe_check;
     Probe() probe;
     Routing() routing;
     L2Ptp() l2_ptp_forwarding;
@@ -81,14 +82,15 @@ control TempoIngress(inout ingress_headers_t hdr,
         filter_config.apply(meta);
         interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
         lengths.apply(hdr, meta);
-        flow_hash.apply(hdr, meta);
-        destination.apply(meta);
 
         // ---- what is it ----
+        edge.apply(hdr, meta, ig_intr_md);
+        flow_hash.apply(hdr, meta);
+        probe_check.apply(hdr, meta);
+        destination.apply(meta);
         if (meta.direct == 0 && meta.is_report == 0) {
             ip_check.apply(hdr, meta);
             if (meta.drop_reason == NOT_DROPPED) {
-                edge.apply(hdr, meta, ig_intr_md);
                 punting.apply(hdr, meta, ig_intr_md);
             }
         }
@@ -116,10 +118,9 @@ control TempoIngress(inout ingress_headers_t hdr,
         // ---- where does it go ----
         if (meta.drop_reason == NOT_DROPPED && meta.punted == 0) {
             qos.apply(meta);
-            if (hdr.probe.isValid() && meta.int_marked == 0) {
+            if (meta.is_probe == 1) {
                 probe.apply(hdr, meta, ig_intr_md);
-            }
-            if (meta.direct == 0 && meta.is_probe == 0) {
+            } else if (meta.direct == 0) {
                 if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) {
                     routing.apply(hdr, meta);
                 } else if (meta.l2_ptp == 1) {
@@ -146,7 +147,9 @@ control TempoIngress(inout ingress_headers_t hdr,
             drop_reports.apply(hdr, meta, ig_intr_md);
             if (meta.destination_configured == 1 && meta.exempt == 0) {
                 if (meta.drop_wanted == 1 && meta.drop_reason == NOT_DROPPED) {
-                    ig_tm_md.deflect_on_drop = 1;
+                    if (meta.replicated == 0 && meta.generated == 0) {
+                        ig_tm_md.deflect_on_drop = 1;       // for single packets only
+                    }
                     meta.drop_wanted = 0;
                 }
                 if (meta.drop_known_a == 1 || meta.drop_known_b == 1) {

@@ -231,6 +231,7 @@ struct egress_metadata_t {
     // ---- the mirrored packet ----
     MirrorId_t mirror_session;
     packet_kind_t mirror_kind;
+    int_bitmap_t report_bits;
 }
 
 #endif

@@ -50,7 +50,7 @@ control Postcard(in egress_headers_t hdr,
     @hidden
     action report_deflected() {
         meta.postcard = 1;
-        meta.bitmap = REPORT_BITS_DROP;
+        meta.report_bits = REPORT_BITS_DROP;
         meta.flags[7:7] = 1;
         meta.flags[5:5] = hdr.bridged.carries_int;
         meta.drop_reason = DROP_TRAFFIC_MANAGER;
@@ -60,7 +60,7 @@ control Postcard(in egress_headers_t hdr,
 
     @hidden
     action report_congested() {
-        meta.bitmap = REPORT_BITS_CONGESTION;
+        meta.report_bits = REPORT_BITS_CONGESTION;
         meta.flags[5:5] = hdr.bridged.carries_int;    // F = 0 promises that no telemetry is inside
     }
 
@@ -121,13 +121,13 @@ control Postcard(in egress_headers_t hdr,
             }
             if (meta.postcard == 1) {
                 meta.flags[5:5] = 1;
-                meta.bitmap = meta.bitmap & REPORT_BITS_SUPPORTED;
+                meta.report_bits = meta.bitmap & REPORT_BITS_SUPPORTED;
                 if (hdr.bridged.own_hop == 1) {
-                    meta.bitmap = meta.bitmap | INT_BIT_INGRESS_TSTAMP;
+                    meta.report_bits = meta.report_bits | INT_BIT_INGRESS_TSTAMP;
                 }
                 if (meta.ingress_interface == 0xFFFFFFFF) {
                     if (meta.egress_interface == 0xFFFFFFFF) {
-                        meta.bitmap = meta.bitmap & ~INT_BIT_LEVEL2_PORTS;   // not known: cleared
+                        meta.report_bits = meta.report_bits & ~INT_BIT_LEVEL2_PORTS;   // not known: cleared
                     }
                 }
             } else if (meta.congested == 1) {
@@ -137,7 +137,7 @@ control Postcard(in egress_headers_t hdr,
         if (meta.congested == 1) {
             meta.flags[6:6] = 1;
         }
-        if ((meta.postcard == 1 && meta.bitmap != 0) || meta.congested == 1) {
+        if ((meta.postcard == 1 && meta.report_bits != 0) || meta.congested == 1) {
             mirror_as.apply();
             take_sequence_number();
         }

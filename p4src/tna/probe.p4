@@ -4,13 +4,9 @@
 // u's probes come from the controller, or from the packet generator: then one packet becomes a probe per port
 // of a multicast group, and egress writes the port into it.
 
-control Probe(inout ingress_headers_t hdr,
-              inout ingress_metadata_t meta,
-              in ingress_intrinsic_metadata_t ig_intr_md) {
+control ProbeCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     Hash<bit<32>>(HashAlgorithm_t.CRC32) probe_hash;
-    mac_addr_t mac;
-    ipv4_addr_t address;
 
     @id(ACTION_SET_PROBE_CONFIG)
     action set_probe_config(@id(1) int_bitmap_t report_metadata_bits) {
@@ -30,8 +26,25 @@ control Probe(inout ingress_headers_t hdr,
     // Reports of one probe go to one collector, whichever way it is going.
     @hidden
     action hash_probe() {
+        meta.is_probe = 1;
         meta.flow_hash = probe_hash.get({ hdr.probe.node_id, hdr.probe.egress_port });
     }
+
+    apply {
+        probe_config.apply();
+        // A host's packet to this port is the host's own business.
+        if (meta.probe_enabled == 1 && hdr.probe.isValid() && meta.edge_port == 0) {
+            hash_probe();
+        }
+    }
+}
+
+control Probe(inout ingress_headers_t hdr,
+              inout ingress_metadata_t meta,
+              in ingress_intrinsic_metadata_t ig_intr_md) {
+
+    mac_addr_t mac;
+    ipv4_addr_t address;
 
     @hidden
     action bounce() {
@@ -61,25 +74,17 @@ control Probe(inout ingress_headers_t hdr,
         meta.event = 1 + EVENT_PROBE_ENDED;
     }
 
+    // Nobody but a neighbour can send TTL 255 (RFC 5082), and a checksum would not survive.
     apply {
-        // A host's packet to this port is the host's own business.
-        if (meta.edge_port == 0) {
-            probe_config.apply();
-        }
-        if (meta.probe_enabled == 1) {
-            meta.is_probe = 1;
-            hash_probe();
-            // Nobody but a neighbour can send TTL 255 (RFC 5082), and a checksum would not survive.
-            if (!hdr.ipv4.isValid() || hdr.ipv4.ttl != 255 || hdr.udp.checksum != 0
-                || hdr.probe.version != 1) {
-                meta.drop_reason = DROP_PROBE_INVALID;
-            } else if (meta.direct == 1) {
-                send();
-            } else if (hdr.probe.returning == 0) {
-                bounce();
-            } else {
-                end();
-            }
+        if (!hdr.ipv4.isValid() || hdr.ipv4.ttl != 255 || hdr.udp.checksum != 0
+            || hdr.probe.version != 1) {
+            meta.drop_reason = DROP_PROBE_INVALID;
+        } else if (meta.direct == 1) {
+            send();
+        } else if (hdr.probe.returning == 0) {
+            bounce();
+        } else {
+            end();
         }
     }
 }
