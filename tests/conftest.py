@@ -19,7 +19,10 @@ COUNTS = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Registers `--no-bmv2`."""
+    """Registers `--no-bmv2` and `--bmv2-seeds`."""
+    parser.addoption(
+        "--bmv2-seeds", type=int, default=1, help="how many seeds of random frames go through BMv2"
+    )
     parser.addoption(
         "--no-bmv2", action="store_true", help=f"do not compare with {PROGRAM} although it is there"
     )

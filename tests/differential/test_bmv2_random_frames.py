@@ -180,9 +180,15 @@ class Configured:
         self.default("probe_config", "set_probe_config", 0x7E00)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One seed in a usual run; `--bmv2-seeds` wants more."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(1, metafunc.config.getoption("--bmv2-seeds") + 1))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("mode", "seed"), [("plain", 1), ("filtered", 2)])
+@pytest.mark.parametrize("mode", ["plain", "filtered"])
 def test_random_frames_leave_both_switches_alike(bmv2_mirror: Mirror, mode: str, seed: int) -> None:
     """Every frame, report and counter of thousands of valid and damaged frames is the same."""
     switch = Configured(mode=mode).switch
