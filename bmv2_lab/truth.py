@@ -54,7 +54,7 @@ class TrueFault:
     """One injected slow transfer and its cause."""
 
     kind: str
-    """hop, link, sender or receiver."""
+    """hop, link, sender or receiver; host: its software is slow in the whole run."""
     entity: str
     """What made it slow: `switch:port`, `u:port->v:port` or a host."""
     extra_ns: int

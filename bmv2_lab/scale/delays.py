@@ -213,6 +213,11 @@ def _of_lab_folder(folder: Path) -> TrueDelays:
     except KeyError as error:
         raise DelaysError(f"{folder / TRUTH_FILE}: {error.args[0]}") from None
     drawn = draw_fabric(scenario, int(truth["seed"]))
+    if truth["rate_offset_ppb"] != drawn.rate_offset_ppb:
+        raise DelaysError(
+            f"{folder / TRUTH_FILE}: scenario {scenario.name} and seed {truth['seed']} draw other "
+            "clocks; expected a run of this version"
+        )
     fabric = drawn.fabric
     names = [host.name for host in fabric.hosts]
     log = read_ptp_log(

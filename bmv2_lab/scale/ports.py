@@ -286,9 +286,10 @@ def _serve(
         depth[i] = np.int64(np.rint(behind / frame_work))
         j = i - 1
         while j >= 0 and port[j] == p and dequeue_ns[j] >= now:
-            depth[j] += 1
-            if message[j] == message[i]:
-                depth[j] += skipped_frames[i]
+            if dequeue_ns[j] > time_ns[j]:
+                depth[j] += 1
+                if message[j] == message[i]:
+                    depth[j] += skipped_frames[i]
             j -= 1
         first_bit = max(leave + egress_ns[p] + jitter[i], wire_free_ns)
         wire_free_ns = first_bit + np.int64(serialisation[i])

@@ -131,6 +131,8 @@ class ScaleSettings:
                 f"gpus_per_job is {self.gpus_per_job}; expected a multiple of "
                 f"{self.nics_per_host}, at least {2 * self.nics_per_host}"
             )
+        if self.ptp_dscp not in (0, 46):
+            raise ValueError(f"ptp_dscp is {self.ptp_dscp}; expected 0 or 46")
         if not 0 <= self.sample_psn_bits <= 12:
             raise ValueError(f"sample_psn_bits is {self.sample_psn_bits}; expected 0 to 12")
         if self.step_ns < 2 * STEP_MARGIN_NS:

@@ -48,16 +48,14 @@ def scale(
         window_count=seconds,
         window_ns=NS_PER_S,
     )
-    try:
-        settings.check()
-        with Interrupts() as interrupts, ProgressDisplay(quiet=as_json) as display:
-            progress = checked(display.update, interrupts)
-            progress("draw", 0.0)
-            out.mkdir(parents=True, exist_ok=True)
+    with Interrupts() as interrupts, ProgressDisplay(quiet=as_json) as display:
+        progress = checked(display.update, interrupts)
+        progress("draw", 0.0)
+        try:
             run = start_run(settings, seed)
-            write_run(run, out, progress, otlp_jobs=otlp_jobs)
-    except ValueError as error:
-        raise InputError(f"lab scale: {error}") from None
+        except ValueError as error:
+            raise InputError(f"lab scale: {error}") from None
+        write_run(run, out, progress, otlp_jobs=otlp_jobs)
     result: dict[str, int | float | str] = {
         "shape": shape.value,
         "seed": seed,

@@ -82,6 +82,9 @@ SETTLED_NS = 15 * NS_PER_S
 THIN = 8
 """Every so many exchanges of a client, two seconds apart, its PHC's error is nearly independent."""
 
+PTP_BYTES, ACK_BYTES, DATA_BYTES = range(90, 91), range(100, 256), range(256, 9_000)
+"""Lengths on links between switches, INT included; links differ, so kinds are not mixed."""
+
 Float64s = NDArray[np.float64]
 
 
@@ -239,11 +242,12 @@ def _hops_at(side: Side, world: World, traffic: int, load: str) -> Hops:
     }
     ports = zip(hops["node_id"].tolist(), hops["egress_port"].tolist(), strict=True)
     at_load = np.array([load_of[port] == load for port in ports])
-    return hops[at_load & (side.packets["traffic"][packet] == traffic)]
+    found: Hops = hops[at_load & (side.packets["traffic"][packet] == traffic)]
+    return found
 
 
 def _residence_ns(hops: Hops) -> Float64s:
-    stay = hops["egress_tstamp_local_ns"] - hops["ingress_tstamp_local_ns"]
+    stay: Float64s = hops["egress_tstamp_local_ns"] - hops["ingress_tstamp_local_ns"]
     return stay.astype(np.float64)
 
 
@@ -257,12 +261,12 @@ def _true_ns(
     return true_ns
 
 
-def _link_noise_ns(side: Side, pair: Pair, frame_bytes_max: int, frame_bytes_min: int) -> Float64s:
+def _link_noise_ns(side: Side, pair: Pair, sizes: range) -> Float64s:
     """One-way differences of the links between switches, less what is true of each link."""
     model = fabric_model(pair.drawn.fabric)
     samples, _ = link_samples(side.packets, side.hops, np.zeros(0, EXCHANGE_DTYPE), model)
     size = samples["frame_bytes"]
-    samples = samples[(size >= frame_bytes_min) & (size <= frame_bytes_max)]
+    samples = samples[(size >= sizes.start) & (size < sizes.stop)]
     noise = []
     for index, link in enumerate(model.links):
         for reverse in (False, True):
@@ -276,7 +280,7 @@ def _link_noise_ns(side: Side, pair: Pair, frame_bytes_max: int, frame_bytes_min
             )
             directed = 2 * index + int(reverse)
             noise.append(arrived - sent - declared - pair.world.delay_ns[directed])
-    return np.rint(np.concatenate(noise))
+    return np.asarray(np.rint(np.concatenate(noise)), np.float64)
 
 
 def test_paths_are_those_of_the_data_plane(pair: Pair) -> None:
@@ -338,11 +342,10 @@ def test_queues_agree(pair: Pair, traffic: int, load: str) -> None:
     _agree(lab["queue_depth"].astype(float), scale["queue_depth"].astype(float))
 
 
-@pytest.mark.parametrize(("low", "high"), [(64, 255), (256, 9_000)])
-def test_one_way_link_differences_agree(pair: Pair, low: int, high: int) -> None:
-    """Jitter, stamp points and order on the wire: the noise of x of short and of long frames."""
-    lab = _link_noise_ns(pair.lab, pair, high, low)
-    _agree(lab, _link_noise_ns(pair.scale, pair, high, low))
+@pytest.mark.parametrize("sizes", [PTP_BYTES, ACK_BYTES, DATA_BYTES])
+def test_one_way_link_differences_agree(pair: Pair, sizes: range) -> None:
+    """Jitter, stamp points and order on the wire: the noise of x by kind of frame."""
+    _agree(_link_noise_ns(pair.lab, pair, sizes), _link_noise_ns(pair.scale, pair, sizes))
 
 
 def test_flows_share_the_spines_alike(pair: Pair) -> None:
@@ -388,7 +391,6 @@ def test_raw_ptp_errors_agree(pair: Pair) -> None:
 
     lab, scale = offsets_ns(pair.lab, SETTLED_NS), offsets_ns(pair.scale, SETTINGS.start_ns)
     _agree(lab, scale)
-    assert 0.7 < np.std(scale) / np.std(lab) < 1.4
 
 
 def test_capture_times_agree(pair: Pair) -> None:
@@ -440,8 +442,8 @@ def _longer_cables(world: World) -> World:
             _less_load,
             lambda side, pair: _residence_ns(_hops_at(side, pair.world, TRAFFIC_PTP, "congested")),
         ),
-        (_more_jitter, lambda side, pair: _link_noise_ns(side, pair, 255, 64)),
-        (_longer_cables, lambda side, pair: _link_noise_ns(side, pair, 9_000, 256)),
+        (_more_jitter, lambda side, pair: _link_noise_ns(side, pair, ACK_BYTES)),
+        (_longer_cables, lambda side, pair: _link_noise_ns(side, pair, DATA_BYTES)),
     ],
 )
 def test_a_wrong_model_is_noticed(
