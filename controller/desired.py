@@ -94,7 +94,7 @@ def desired_entries(
         *report_defaults(fabric, switch),
         ecmp_default(fabric, switch, table.tiers),
         clock_default(fabric, switch),
-        *clone_sessions(),
+        *clone_sessions(fabric, switch),
     )
 
 

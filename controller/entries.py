@@ -258,6 +258,8 @@ class CloneSession:
 
     session_id: int
     replicas: tuple[tuple[int, int], ...]
+    packet_bytes: int = 0
+    """Clones are cut to this length; 0: they are not."""
 
     @property
     def kind(self) -> Kind:
@@ -275,7 +277,8 @@ class CloneSession:
         return f"clone session {self.session_id}"
 
     def __str__(self) -> str:
-        return f"{self.where}: {_show_replicas(self.replicas)}"
+        cut = f", cut to {self.packet_bytes} bytes" if self.packet_bytes else ""
+        return f"{self.where}: {_show_replicas(self.replicas)}{cut}"
 
 
 Entry: TypeAlias = Member | Group | MulticastGroup | TableEntry | DefaultEntry | CloneSession

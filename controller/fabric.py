@@ -27,16 +27,15 @@ from controller.fabric_telemetry import (
     Watchlist,
     WatchTraffic,
 )
+from controller.targets import BMV2
 from correction.model import ClockKind, StampPoint
 
 __all__ = [
-    "DROP_PORT",
     "FABRIC_VERSION",
     "LINK_LATENCY_NS_MAX",
     "PROPAGATION_NS_PER_M_MAX",
     "PROTOCOL_UDP",
     "PTP_EVENT_UDP_PORT",
-    "RECIRCULATION_PORT",
     "ROCE_UDP_PORT",
     "ClockLimits",
     "Collector",
@@ -62,11 +61,6 @@ __all__ = [
 
 FABRIC_VERSION = 1
 """`version` of the file format."""
-
-RECIRCULATION_PORT = 509
-"""Clones become reports here and are routed from there (`ports.p4`); never a cable."""
-DROP_PORT = 511
-"""v1model's port for dropped packets (`mark_to_drop`); never a cable."""
 
 ROCE_UDP_PORT = 4791
 PTP_EVENT_UDP_PORT = 319
@@ -121,6 +115,8 @@ class DeviceModel:
     stamp_jitter_ns: int
     """Typical one-sided noise after the egress stamp (MAC FIFO, pipeline)."""
     stamp_points: tuple[StampPoints, ...]
+    target: str = BMV2.name
+    """What the P4 program was compiled for (`targets.py`); of no meaning for a NIC."""
 
     def stamp_points_at(self, speed_gbps: int) -> StampPoints | None:
         """The stamp points at a port speed, or None where the model declares none."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 import networkx as nx
 
 from controller.addresses import format_ip, format_ipv6, format_mac
-from controller.fabric import RECIRCULATION_PORT, Fabric, LinkEnd, Switch
+from controller.fabric import Fabric, LinkEnd, Switch
 from controller.fabric_check_telemetry import (
     FabricProblem,
     check_measuring,
@@ -20,6 +20,7 @@ from controller.fabric_check_telemetry import (
     known,
     repeats,
     switch_port,
+    target_of,
 )
 from controller.fabric_telemetry import IpNetwork
 from controller.telemetry.dialect import DIALECTS
@@ -156,10 +157,11 @@ def _classes(fabric: Fabric) -> Iterator[FabricProblem]:
 
 def _switch_details(fabric: Fabric) -> Iterator[FabricProblem]:
     for index, switch in enumerate(fabric.switches):
-        if switch.report_port == RECIRCULATION_PORT:
+        reserved = target_of(fabric, switch.name).reserved_ports
+        if switch.report_port is not None and switch.report_port in reserved:
             yield FabricProblem(
                 ("switches", index, "report_port"),
-                f"{RECIRCULATION_PORT} is the recirculation port; expected another one",
+                f"{switch.report_port} is the {reserved[switch.report_port]}; expected another one",
             )
         yield from repeats(
             [
@@ -209,7 +211,7 @@ def _links(fabric: Fabric) -> Iterator[FabricProblem]:
                 )
             cabled.add(end.node)
             if end.node in switches:
-                yield from switch_port(path, end, switches[end.node])
+                yield from switch_port(path, end, switches[end.node], target_of(fabric, end.node))
             model = models.get(model_names[end.node])
             if model is not None and model.stamp_points_at(link.speed_gbps) is None:
                 speeds = ", ".join(str(point.speed_gbps) for point in model.stamp_points)

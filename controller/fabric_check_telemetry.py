@@ -5,10 +5,11 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from controller.addresses import format_ip, format_mac
-from controller.fabric import DROP_PORT, RECIRCULATION_PORT, Fabric, PtpRole, Switch
+from controller.fabric import Fabric, PtpRole, Switch
 from controller.fabric_telemetry import HostOrPrefix, LinkEnd, Watchlist, WatchMode, WatchTraffic
 from controller.ptp_entries import STAMP_UNIT_NS_MAX
 from controller.report_entries import LATENCY_MAX
+from controller.targets import BMV2, PORT_MAX, TARGETS, Target
 from controller.watchlist import roce_entry_count_max
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
@@ -105,7 +106,7 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
                 f"port {end} is used by {format_key(cabled[end])} already; expected a free port",
             )
         cabled[end] = where
-        yield from switch_port(where, end, switches[end.node])
+        yield from switch_port(where, end, switches[end.node], target_of(fabric, end.node))
     yield from repeats(
         [
             ((*path, "destination_id"), collector.destination_id)
@@ -115,19 +116,25 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
     )
 
 
-def switch_port(path: KeyPath, end: LinkEnd, switch: Switch) -> Iterator[FabricProblem]:
+def target_of(fabric: Fabric, switch_name: str) -> Target:
+    """The target of a switch; BMv2 where its model is not declared (a problem of its own)."""
+    models = {model.name: TARGETS[model.target] for model in fabric.models}
+    switch = next(switch for switch in fabric.switches if switch.name == switch_name)
+    return models.get(switch.model, BMV2)
+
+
+def switch_port(
+    path: KeyPath, end: LinkEnd, switch: Switch, target: Target
+) -> Iterator[FabricProblem]:
     """A problem if the port is none that a cable can be in."""
-    taken: dict[int | None, str] = {
-        switch.report_port: "report_port",
-        switch.cpu_port: "cpu_port",
-        RECIRCULATION_PORT: "recirculation port",
-        DROP_PORT: "port of dropped packets",
-    }
+    taken = {**target.reserved_ports, switch.cpu_port: "cpu_port"}
+    if switch.report_port is not None:
+        taken[switch.report_port] = "report_port"
     if end.port in taken:
         yield FabricProblem(
             path, f"port {end} is the {taken[end.port]} of {end.node}; expected a free port"
         )
-    elif end.port > DROP_PORT:
+    elif end.port > PORT_MAX:
         yield FabricProblem(path, f"port {end} does not exist; expected a port from 1 to 508")
 
 

@@ -27,7 +27,7 @@ from controller.fabric_dump_telemetry import (
 )
 from controller.fabric_telemetry import EthernetPtp
 from controller.yaml_text import Fields, flow, flow_list, item, scalar, truth
-from correction.model import StampPoint
+from correction.model import ClockKind, StampPoint
 
 
 def dump_fabric(fabric: Fabric) -> str:
@@ -120,6 +120,8 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
     yield f"  - name: {scalar(model.name)}"
     yield f"    kind: {model.kind.value}"
     yield f"    dialect: {scalar(model.dialect)}"
+    if model.kind is ClockKind.SWITCH:
+        yield f"    target: {model.target}"
     yield f"    ptp_role: {model.ptp_role.value}"
     yield f"    stamp_unit_ns: {model.stamp_unit_ns}"
     yield f"    stamp_width_bits: {model.stamp_width_bits}"

@@ -45,6 +45,7 @@ from controller.fabric_file_telemetry import (
 )
 from controller.fabric_schema import FileProblem, schema_problems
 from controller.fabric_telemetry import EthernetPtp
+from controller.targets import BMV2
 from controller.telemetry.dialect import STANDARD
 from controller.yaml_positions import (
     KeyPath,
@@ -184,6 +185,7 @@ def _model(node: Node) -> DeviceModel:
         kind=ClockKind(node["kind"]),
         dialect=node.get("dialect", STANDARD.name),
         ptp_role=PtpRole(node.get("ptp_role", "none")),
+        target=node.get("target", BMV2.name),
         stamp_unit_ns=node["stamp_unit_ns"],
         stamp_width_bits=node["stamp_width_bits"],
         stamp_jitter_ns=node["stamp_jitter_ns"],

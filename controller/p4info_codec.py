@@ -181,7 +181,11 @@ def _entity(
         case MulticastGroup():
             return fy.P4MulticastGroupEntry(entry.group_id, replicas=entry.replicas)
         case CloneSession():
-            return fy.P4CloneSessionEntry(entry.session_id, replicas=entry.replicas)
+            return fy.P4CloneSessionEntry(
+                entry.session_id,
+                replicas=entry.replicas,
+                packet_length_bytes=entry.packet_bytes,
+            )
 
 
 def _fy_action(action: ActionCall) -> fy.P4TableAction:
@@ -255,7 +259,11 @@ def _replication(entry: p4r.PacketReplicationEngineEntry) -> CloneSession | Mult
     match entry.WhichOneof("type"):
         case "clone_session_entry":
             session = entry.clone_session_entry
-            return CloneSession(session_id=session.session_id, replicas=_replicas(session.replicas))
+            return CloneSession(
+                session_id=session.session_id,
+                replicas=_replicas(session.replicas),
+                packet_bytes=session.packet_length_bytes,
+            )
         case "multicast_group_entry":
             group = entry.multicast_group_entry
             return MulticastGroup(

@@ -16,8 +16,17 @@ from controller.entries import (
     TableEntry,
     Ternary,
 )
-from controller.fabric import RECIRCULATION_PORT, Collector, Fabric, Switch
-from controller.fabric_telemetry import DROP_REASONS, DropReport, IpNetwork, QueueReport
+from controller.fabric import Collector, Fabric, Switch
+from controller.fabric_telemetry import (
+    DROP_REASONS,
+    DropReport,
+    IpNetwork,
+    QueueReport,
+    Watchlist,
+    WatchMode,
+)
+from controller.targets import TARGETS, egress_copy_bytes, ingress_copy_bytes
+from controller.telemetry.metadata import bitmap_words
 
 CLONE_SESSION_INGRESS = 1
 """Reports of a sink: the packet as it was received, with its INT stack; and of drops."""
@@ -35,6 +44,8 @@ PRIORITY_DROP = 100
 
 DEPTH_MAX = 0xFF_FFFF
 LATENCY_MAX = 0xFFFF_FFFF
+STACK_BYTES_MAX = 252 * 4
+"""What the shim's length leaves for a stack (INT v2.1 section 5.7)."""
 _PORT, _U8 = 0x1FF, 0xFF
 
 
@@ -74,10 +85,31 @@ def report_defaults(fabric: Fabric, switch: Switch) -> Iterator[DefaultEntry]:
     )
 
 
-def clone_sessions() -> Iterator[CloneSession]:
+def clone_sessions(fabric: Fabric, switch: Switch) -> Iterator[CloneSession]:
     """Both sessions make exactly one copy, which comes back as a report."""
-    for session_id in (CLONE_SESSION_INGRESS, CLONE_SESSION_EGRESS):
-        yield CloneSession(session_id=session_id, replicas=((RECIRCULATION_PORT, CLONE_INSTANCE),))
+    target = TARGETS[fabric.model(switch.model).target]
+    kept = fabric.int_domain.truncate_bytes
+    stack = max((_stack_bytes_max(watchlist) for watchlist in fabric.watchlists), default=0)
+    for session_id, packet_bytes in (
+        (
+            CLONE_SESSION_INGRESS,
+            ingress_copy_bytes(target, truncate_bytes=kept, stack_bytes_max=stack),
+        ),
+        (CLONE_SESSION_EGRESS, egress_copy_bytes(target, truncate_bytes=kept)),
+    ):
+        yield CloneSession(
+            session_id=session_id,
+            replicas=((target.recirculation_port, CLONE_INSTANCE),),
+            packet_bytes=packet_bytes,
+        )
+
+
+def _stack_bytes_max(watchlist: Watchlist) -> int:
+    """The longest INT-MD stack that the watchlist's packets can carry."""
+    if watchlist.mode is not WatchMode.MD or watchlist.remaining_hop_count is None:
+        return 0
+    hop_bytes = 4 * bitmap_words(watchlist.instruction_bitmap)
+    return min(hop_bytes * watchlist.remaining_hop_count, STACK_BYTES_MAX)
 
 
 def shift_of(duration_ns: int, unit_ns: int) -> int:

@@ -171,6 +171,24 @@ def test_both_clone_sessions_come_back_as_reports(fabric: Fabric) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("target", "sessions"),
+    [
+        # 24 bytes of mirror header, 18 Ethernet, 16 INT headers, 96 kept, 8 hops of 8 words
+        ("tofino", [(1, 68, 24 + 18 + 16 + 96 + 256), (2, 68, 49 + 18 + 96)]),
+        ("tofino2", [(1, 6, 24 + 18 + 16 + 96 + 256), (2, 6, 49 + 18 + 96)]),
+    ],
+)
+def test_sessions_of_a_tofino_cut_their_copies(
+    fabric: Fabric, target: str, sessions: list[tuple[int, int, int]]
+) -> None:
+    """Mirror sessions lead to the target's recirculation port and never cut a stack."""
+    models = tuple(replace(model, target=target) for model in fabric.models)
+    entries = desired_entries(replace(fabric, models=models), "leaf1")
+    found = [e for e in entries if isinstance(e, CloneSession)]
+    assert [(s.session_id, s.replicas[0][0], s.packet_bytes) for s in found] == sessions
+
+
 def test_mtu_is_set_where_it_is_declared(fabric: Fabric) -> None:
     """A link's MTU is set at both ends."""
     first = replace(fabric.links[0], mtu_bytes=4200)

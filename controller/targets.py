@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch's target wants otherwise than the others: port numbers and clone (mirror) sessions.
+
+Pure. Everything else of the P4Runtime contract is the same on every target (docs/p4.md). How clone
+sessions reach a Tofino's mirror table is the business of the P4Runtime server on the switch
+(Stratum and the vendor's do it); how long a mirrored copy may be is set here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+PORT_MAX = 510
+"""Ports are 9 bits wide on every target, and one value is kept for dropped packets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A kind of switch that the program is compiled for."""
+
+    name: str
+    recirculation_port: int
+    """Clones become reports behind this port and are routed from there; never a cable."""
+    reserved_ports: Mapping[int, str] = field(default_factory=dict)
+    """Ports that no cable can be in, and why."""
+    cuts_in_session: bool = False
+    """Copies are cut by their session; otherwise the program cuts (BMv2 refuses a length)."""
+
+
+BMV2 = Target(
+    name="bmv2",
+    recirculation_port=509,
+    reserved_ports=MappingProxyType({509: "recirculation port", 511: "port of dropped packets"}),
+)
+"""BMv2, and the embedded switch in its place."""
+TOFINO = Target(
+    name="tofino",
+    recirculation_port=68,
+    reserved_ports=MappingProxyType(
+        {68: "recirculation port", 196: "recirculation port", 324: "recirculation port"}
+        | {452: "recirculation port", 511: "port of dropped packets"}
+    ),
+    cuts_in_session=True,
+)
+"""Tofino 1 (docs/tofino.md)."""
+TOFINO2 = Target(
+    name="tofino2",
+    recirculation_port=6,
+    reserved_ports=MappingProxyType({6: "recirculation port", 511: "port of dropped packets"}),
+    cuts_in_session=True,
+)
+"""Tofino 2."""
+
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {target.name: target for target in (BMV2, TOFINO, TOFINO2)}
+)
+
+_ETHERNET_BYTES_MAX = 18
+"""Ethernet with one tag."""
+_INT_HEADERS_BYTES = 16
+"""Shim and INT header."""
+_INGRESS_MIRROR_BYTES = 24
+"""Bytes of the mirror header that the TNA program puts in front of a copy, at ingress."""
+_EGRESS_MIRROR_BYTES = 49
+"""Likewise at egress."""
+
+
+def ingress_copy_bytes(target: Target, *, truncate_bytes: int, stack_bytes_max: int) -> int:
+    """Length that the session of ingress copies is cut to; 0: not cut by the session.
+
+    `stack_bytes_max` is the longest INT-MD stack of the domain: it is never cut (docs/p4.md).
+    """
+    if not target.cuts_in_session:
+        return 0
+    headers = _INGRESS_MIRROR_BYTES + _ETHERNET_BYTES_MAX + _INT_HEADERS_BYTES
+    return headers + truncate_bytes + stack_bytes_max
+
+
+def egress_copy_bytes(target: Target, *, truncate_bytes: int) -> int:
+    """Length that the session of egress copies is cut to; 0: not cut by the session."""
+    if not target.cuts_in_session:
+        return 0
+    return _EGRESS_MIRROR_BYTES + _ETHERNET_BYTES_MAX + truncate_bytes
