@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bmv2_lab.closed_loop import ClosedLoop, LoopRecord, without_transparent_clocks
 from bmv2_lab.draw import DrawnFabric, draw_fabric
+from bmv2_lab.ran_fabric import RanFabric
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from bmv2_lab.spans import RecordedSpans, record_spans
@@ -42,7 +43,7 @@ class LabRun:
     scenario: Scenario
     seed: int
     drawn: DrawnFabric
-    lab: VirtualFabric
+    lab: RanFabric
     deployment: DeployResult
     spans: RecordedSpans
     loop: LoopRecord | None = None

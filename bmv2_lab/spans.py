@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind
 
+from bmv2_lab.ran_fabric import RanFabric
 from bmv2_lab.simulator.collective import RankRun, StepRun
 from bmv2_lab.simulator.rdma import Transfer
-from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from controller.addresses import format_ip
 from tracing_core.sdk import HostTracer, SpanRef
 
@@ -29,7 +29,7 @@ class RecordedSpans:
     transfers_incomplete: int
 
 
-def record_spans(lab: VirtualFabric, seed: int) -> RecordedSpans:
+def record_spans(lab: RanFabric, seed: int) -> RecordedSpans:
     """Record all spans of a finished run; writes the ids of struck transfers into the truth."""
     tracers = {
         (host.name, tenant): HostTracer(
@@ -53,7 +53,7 @@ def record_spans(lab: VirtualFabric, seed: int) -> RecordedSpans:
 
 
 class _Recorder:
-    def __init__(self, tracers: dict[tuple[str, str], HostTracer], lab: VirtualFabric) -> None:
+    def __init__(self, tracers: dict[tuple[str, str], HostTracer], lab: RanFabric) -> None:
         self._tracers = tracers
         self._faults = {id(transfer): fault for fault, _, _, transfer in lab.injector.faults}
         self.steps_incomplete = 0

@@ -57,6 +57,7 @@ DIGITS = 3
 """Decimals of the figures in summary.json."""
 
 Progress = Callable[[str, float], None]
+RunScenario = Callable[[Scenario, int, Progress], LabRun]
 Summary = dict[str, Any]
 
 
@@ -73,9 +74,18 @@ class FinishedDemo:
 
 @contextmanager
 def run_demo(
-    scenario: Scenario, seed: int, out: Path, progress: Progress, *, port: int = 0
+    scenario: Scenario,
+    seed: int,
+    out: Path,
+    progress: Progress,
+    *,
+    port: int = 0,
+    run_scenario: RunScenario = run_lab,
 ) -> Iterator[FinishedDemo]:
-    """Run everything; the service answers until the context ends, and leaves nothing behind."""
+    """Run everything; the service answers until the context ends, and leaves nothing behind.
+
+    run_scenario: runs the scenario in real time instead of in virtual time.
+    """
     started_s = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     (out / SUMMARY_FILE).touch()  # a folder that cannot be written is found out before the run
@@ -85,7 +95,7 @@ def run_demo(
             Store.open(store_path) as store,
             start_service(store, "127.0.0.1", port) as service,
         ):
-            run = run_lab(scenario, seed, progress)
+            run = run_scenario(scenario, seed, progress)
             progress("write files", 0.0)
             write_lab_files(run, out)
             _export_spans(run, out, service, progress)

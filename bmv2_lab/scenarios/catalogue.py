@@ -49,6 +49,22 @@ _ALL = (
         faults_receiver=1,
     ),
     Scenario(
+        name="tiny-2x2",
+        summary="2 leaves x 2 spines, 4 hosts, 11 s: small enough for the real-time backends on a "
+        "machine with two cores; no bad link, since two spines cannot tell which one it is",
+        leaves=2,
+        spines=2,
+        duration_ns=11 * NS_PER_S,
+        window_starts_ns=(7 * NS_PER_S, 9 * NS_PER_S),
+        bad_link_share=0.0,
+        ptp_interval_ns=125_000_000,
+        qps_per_peer=4,
+        faults_hop=0,
+        faults_link=0,
+        faults_sender=0,
+        faults_receiver=0,
+    ),
+    Scenario(
         name="transparent-clock-4x4",
         summary="4 leaves x 4 spines, 8 hosts, cables of 3 to 100 m: transparent clocks that the "
         "engine feeds with link delays every 10 s, for 10 minutes; probes on quiet links",

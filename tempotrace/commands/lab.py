@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-from bmv2_lab.lab_run import make_switches
+from bmv2_lab.backends.needs import NEEDS, BackendError, check_needs
+from bmv2_lab.backends.real_time_run import run_real_time
+from bmv2_lab.lab_run import LabRun, Progress, make_switches, run_lab
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.switch.stf import StfError, run_stf_text
@@ -18,13 +20,16 @@ from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
 from tempotrace.commands.lab_scale import scale
 from tempotrace.commands.options import DEFAULT_SEED, FabricFile, Json, Seed
-from tempotrace.demo_run import run_demo
+from tempotrace.demo_run import RunScenario, run_demo
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
 from tempotrace.reporting import ProgressDisplay, checked, print_summary
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
 app.command("scale")(scale)
+
+VIRTUAL = "virtual"
+"""The backend that needs nothing."""
 
 
 @app.command("list")
@@ -47,24 +52,56 @@ def run(
     out: Annotated[Path, typer.Option("--out", help="Folder for the files.")],
     seed: Seed = DEFAULT_SEED,
     backend: Annotated[
-        str, typer.Option("--backend", help="virtual: seeded discrete-event simulation.")
+        str,
+        typer.Option(
+            "--backend",
+            help="virtual: seeded discrete-event simulation; veth: embedded switches on veth "
+            "ports in real time, with the real ptp4l; bmv2: simple_switch_grpc in Mininet.",
+        ),
     ] = "virtual",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a scenario, score it against its truth, and write all files."""
-    if backend != "virtual":
-        raise InputError(f"lab run: backend {backend!r} is not there; this version has: virtual")
+    run_scenario = _runner(backend)
     chosen = scenario_named(scenario)
     with (
         Interrupts() as interrupts,
         ProgressDisplay(quiet=as_json) as display,
-        run_demo(chosen, seed, out, checked(display.update, interrupts)) as finished,
+        run_demo(
+            chosen,
+            seed,
+            out,
+            checked(display.update, interrupts),
+            run_scenario=run_scenario,
+        ) as finished,
     ):
         if as_json:
             typer.echo(json.dumps(finished.summary, indent=1))
         else:
             display.close()
             print_summary(finished.summary)
+
+
+def _runner(backend: str) -> RunScenario:
+    """What runs a scenario on a backend; a one-line error where the machine cannot."""
+    if backend == VIRTUAL:
+        return run_lab
+    if backend not in NEEDS:
+        raise InputError(
+            f"lab run: no backend {backend!r}; there are: {', '.join((VIRTUAL, *NEEDS))}"
+        )
+    try:
+        check_needs(backend)
+    except BackendError as error:
+        raise InputError(str(error)) from None
+
+    def run_scenario(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
+        try:
+            return run_real_time(scenario, backend, seed, progress)
+        except BackendError as error:
+            raise InputError(str(error)) from None
+
+    return run_scenario
 
 
 @app.command("switches")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes of a real-time lab: punctual ones, and how the parent starts them."""
+
+import contextlib
+import ctypes
+import gc
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+from bmv2_lab.backends.namespaces import end_process, start_process
+from bmv2_lab.backends.needs import BackendError
+
+REAL_TIME_PRIORITY = 10
+"""Low among of SCHED_RR: above all ordinary work, below the kernel's own threads."""
+_PR_SET_TIMERSLACK = 29
+_TIMER_SLACK_NS = 1_000
+
+
+def be_punctual() -> None:
+    """Wake up in time: real-time priority where it is allowed, 1 µs of timer slack, no pauses."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME_PRIORITY))
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, _TIMER_SLACK_NS, 0, 0, 0)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+class Child:
+    """A Python module of ours as a process: a pickled plan in, lines out."""
+
+    def __init__(self, module: str, plan: object) -> None:
+        self._module = module
+        self._process = start_process(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,
+        )
+        try:
+            self.send(plan)
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, value: object) -> None:
+        """Hand a value over."""
+        assert self._process.stdin is not None, "opened as a pipe"
+        try:
+            pickle.dump(value, self._process.stdin)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def line(self) -> str:
+        """The next line that it writes; BackendError if it ended instead."""
+        assert self._process.stdout is not None, "opened as a pipe"
+        line = self._process.stdout.readline()
+        if not line:
+            raise self._ended()
+        return line.decode().rstrip("\n")
+
+    def check(self) -> None:
+        """BackendError if it has ended."""
+        if self._process.poll() is not None:
+            raise self._ended()
+
+    def _ended(self) -> BackendError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        return BackendError(f"{self._module}: ended with code {self._process.returncode}")
+
+    def close(self) -> None:
+        """End it."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process.stdin = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        end_process(self._process)
+
+
+def read_value() -> Any:  # noqa: ANN401  # whatever the parent sent
+    """In a child: the next value from the parent."""
+    return pickle.load(sys.stdin.buffer)

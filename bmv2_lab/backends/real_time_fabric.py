@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts and the collector of a fabric that runs in real time, and what the run leaves.
+
+The same RoCEv2 endpoints and jobs as in the simulator, on raw sockets and the kernel's clock;
+exchanges come from ptp4l; report frames are captured at the end of every switch's report port.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from bmv2_lab.backends.network import HOST_INTERFACE, Network
+from bmv2_lab.backends.packet_port import PacketPort, open_ports
+from bmv2_lab.backends.ptp4l import Ptp4l
+from bmv2_lab.backends.ptp_events import ExchangePairing
+from bmv2_lab.backends.real_time_engine import RealTimeEngine
+from bmv2_lab.backends.real_time_host import RealTimeHost
+from bmv2_lab.backends.time_base import TimeBase
+from bmv2_lab.backends.variant import MARGIN_NS
+from bmv2_lab.draw import DrawnFabric, Stream, stream
+from bmv2_lab.scenarios import Scenario
+from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
+from bmv2_lab.simulator.collective import RingJob
+from bmv2_lab.simulator.faults import FaultInjector
+from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.rdma import RdmaHost
+from bmv2_lab.simulator.virtual_fabric import STEP_GAP_NS, STEP_START_NS, LabResult
+from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
+from controller.ptp_log import exchange_line
+
+ReadSwitch = Callable[[str, int], int]
+"""`read(switch, true_ns)`: what the switch's clock, in ns of its own, reads at a true instant."""
+
+
+class RealTimeFabric:
+    """One run of one scenario on a network that exists."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        drawn: DrawnFabric,
+        network: Network,
+        time_base: TimeBase,
+        read_switch: ReadSwitch,
+    ) -> None:
+        self.scenario = scenario
+        self.result = LabResult()
+        self.truth = Truth(
+            scenario=scenario.name,
+            seed=seed,
+            links=drawn.links,
+            rate_offset_ppb={
+                **drawn.rate_offset_ppb,
+                **{host.name: 0.0 for host in drawn.fabric.hosts},
+                "collector": 0.0,
+            },
+        )
+        self.engine = RealTimeEngine(time_base)
+        self._seed = seed
+        self._fabric = drawn.fabric
+        self._time = time_base
+        self._read_switch = read_switch
+        self._ports: list[PacketPort] = []
+        self.host_nodes = {host.name: self._host(host.name, network) for host in self._fabric.hosts}
+        self._capture(network)
+        self.endpoints = self._make_endpoints()
+        self.jobs = self._make_jobs()
+        self.injector = self._schedule_steps()
+        for start_ns in scenario.window_starts_ns:
+            self.engine.at(start_ns + scenario.window_ns // 2, self._observe_truth)
+
+    def follow(self, daemons: Mapping[str, Ptp4l]) -> None:
+        """Log the exchanges that these daemons tell of."""
+        transmitter = self._fabric.host(self._fabric.ptp.grandmaster)
+        for daemon in daemons.values():
+            pairing = ExchangePairing(daemon.host, transmitter, self._fabric.ptp)
+            self.engine.add_reader(daemon, partial(self._events, daemon, pairing))
+
+    def run(self, on_progress: Callable[[int], None] | None = None) -> None:
+        """Run the scenario to its end."""
+        self.engine.run(self.scenario.duration_ns, on_progress)
+        self.truth.faults = [fault for fault, _, _, _ in self.injector.faults]
+        self.result.reports.sort(key=lambda captured: captured[0])
+
+    def host_nodes_of(self, tenant: str) -> list[HostNode]:
+        """The tenant's hosts, in the order of the fabric."""
+        return [self.host_nodes[host.name] for host in self._fabric.hosts if host.tenant == tenant]
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for port in self._ports:
+            port.close()
+
+    def _host(self, name: str, network: Network) -> RealTimeHost:
+        port = network.hosts[name].call(lambda: PacketPort(HOST_INTERFACE, transmit_stamps=True))
+        self._ports.append(port)
+        clock = Oscillator(
+            np.random.default_rng(0),
+            epoch_ns=self._time.start_realtime_ns,
+            rate_offset_ppb=0.0,
+            wander_ns_per_s_sqrt_s=0.0,
+            duration_ns=self.scenario.duration_ns + MARGIN_NS,
+        )
+        return RealTimeHost(self.engine, name, SteeredClock(clock), self._time, port)
+
+    def _capture(self, network: Network) -> None:
+        names = [one.capture for one in network.interfaces.captures.values()]
+        for port in open_ports(network.namespace, names).values():
+            self._ports.append(port)
+            self.engine.add_reader(port, partial(self._reports, port))
+
+    def _reports(self, port: PacketPort) -> None:
+        while (received := port.receive()) is not None:
+            self.result.reports.append((received.stamp_ns, received.frame))
+
+    def _events(self, daemon: Ptp4l, pairing: ExchangePairing) -> None:
+        for event in daemon.events():
+            row = pairing.feed(event)
+            if row is not None:
+                self.result.ptp_lines.append(exchange_line(row, daemon.host.name))
+                self.result.exchanges.append((daemon.host.name, row))
+
+    def _make_endpoints(self) -> dict[str, RdmaHost]:
+        roce = self._fabric.qos.class_named("roce")
+        assert roce is not None, "the lab's fabric has a RoCE class"
+        return {
+            name: RdmaHost(
+                self.engine,
+                node,
+                dscp=roce.dscp,
+                rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
+            )
+            for index, (name, node) in enumerate(self.host_nodes.items())
+        }
+
+    def _make_jobs(self) -> list[RingJob]:
+        return [
+            RingJob(
+                self.engine,
+                tenant.name,
+                tuple(host for host in self._fabric.hosts if host.tenant == tenant.name),
+                self.endpoints,
+                qps_per_peer=self.scenario.qps_per_peer,
+                packets_per_message=self.scenario.packets_per_message,
+                payload_bytes=self.scenario.payload_bytes,
+                rng=stream(self._seed, Stream.TRAFFIC, index),
+            )
+            for index, tenant in enumerate(self._fabric.tenants)
+        ]
+
+    def _schedule_steps(self) -> FaultInjector:
+        scenario = self.scenario
+        steps = len(scenario.window_starts_ns) * scenario.steps_per_window
+        injector = FaultInjector(
+            self.engine,
+            scenario,
+            self._fabric,
+            {},
+            transfers_planned=steps * len(self._fabric.hosts) * 2 * scenario.qps_per_peer,
+            rng=stream(self._seed, Stream.FAULTS),
+        )
+        for start_ns in scenario.window_starts_ns:
+            for step in range(scenario.steps_per_window):
+                for job in self.jobs:
+                    job.schedule_step(
+                        start_ns + STEP_START_NS + step * STEP_GAP_NS, injector.on_transfer
+                    )
+        return injector
+
+    def _observe_truth(self) -> None:
+        now_ns = self.engine.now_ns
+        reference_ns = self._time.start_realtime_ns + now_ns
+        readings = [
+            TrueClockReading(clock=host.name, local_ns=reference_ns, offset_ns=0.0)
+            for host in self._fabric.hosts
+        ]
+        for switch in self._fabric.switches:
+            local_ns = self._read_switch(switch.name, now_ns)
+            readings.append(TrueClockReading(clock=switch.name, local_ns=local_ns, offset_ns=None))
+        self.truth.windows.append(
+            TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))
+        )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario as the real-time backends run it: the same fabric, traffic and schedule, with delays
+and asymmetries that stand out from what an operating system's scheduling does to packets.
+
+What is declared in `fabric.yaml` is what an operator of such a fabric would declare: stamps are
+software's, links are as long as they are made, and both directions of a link may differ by what
+the machine's load does to them.
+"""
+
+from dataclasses import dataclass, replace
+
+from bmv2_lab.draw import DrawnFabric, draw_fabric
+from bmv2_lab.nuisance import Nuisance
+from bmv2_lab.scenarios import Congestion, Scenario
+from controller.fabric import DeviceModel, Fabric
+from correction.model import ClockKind, StampPoint
+
+NS_PER_MS = 1_000_000
+MARGIN_NS = 60_000_000_000
+"""Clocks are drawn for this much longer than the scenario lasts: the time to end everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendScale:
+    """What a backend's kind of switch makes of time; ns."""
+
+    cable_m_min: int
+    cable_m_max: int
+    """Emulated cables are this long at 5 ns a metre."""
+    bad_link_ns_min: int
+    bad_link_ns_max: int
+    """|a_uv| of asymmetric links."""
+    asymmetry_sd_ns: float
+    """Declared: by how much a healthy link's a_uv may be off because of scheduling."""
+    lateness_ns_max: int
+    """Declared: a link may take this much longer than its cable."""
+    stamp_jitter_ns: int
+    """Declared: typical noise after the egress stamp."""
+    stamp_unit_ns: int
+    switch_clocks_run_free: bool
+    """Whether each switch's clock has a rate of its own, or is the kernel's."""
+    qps_per_peer_max: int
+    payload_bytes: int
+
+
+SCALES = {
+    "veth": BackendScale(
+        cable_m_min=40_000,
+        cable_m_max=100_000,
+        bad_link_ns_min=500_000,
+        bad_link_ns_max=1_500_000,
+        asymmetry_sd_ns=30_000.0,
+        lateness_ns_max=1 * NS_PER_MS,
+        stamp_jitter_ns=50_000,
+        stamp_unit_ns=1,
+        switch_clocks_run_free=True,
+        qps_per_peer_max=8,
+        payload_bytes=1_024,
+    ),
+    "bmv2": BackendScale(
+        cable_m_min=200_000,
+        cable_m_max=400_000,
+        bad_link_ns_min=1 * NS_PER_MS,
+        bad_link_ns_max=3 * NS_PER_MS,
+        asymmetry_sd_ns=100_000.0,
+        lateness_ns_max=1 * NS_PER_MS,
+        stamp_jitter_ns=200_000,
+        stamp_unit_ns=1_000,
+        switch_clocks_run_free=False,
+        qps_per_peer_max=8,
+        payload_bytes=1_024,
+    ),
+}
+"""By backend. Asymmetries stand well above the noise: 1 ms and more where stamps are BMv2's."""
+
+
+def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
+    """The scenario with a backend's sizes; what only the simulator can do is left out."""
+    scale = SCALES[backend]
+    rate_sd_ppb = scenario.nuisance.rate_offset_sd_ppb if scale.switch_clocks_run_free else 0.0
+    nuisance = replace(
+        Nuisance(),
+        link_asymmetry_sd_ns=scale.asymmetry_sd_ns,
+        module_latency_ns_max=0,
+        switch_stamp_uncertainty_ns=0,
+        nic_stamp_uncertainty_ns=0,
+        egress_jitter_mean_ns=float(scale.stamp_jitter_ns),
+        rate_offset_sd_ppb=rate_sd_ppb,
+        rate_offset_max_ppb=scenario.nuisance.rate_offset_max_ppb,
+        wander_ns_per_s_sqrt_s=(
+            scenario.nuisance.wander_ns_per_s_sqrt_s if scale.switch_clocks_run_free else 0.0
+        ),
+        stamp_unit_ns=scale.stamp_unit_ns,
+    )
+    return replace(
+        scenario,
+        cable_m_min=scale.cable_m_min,
+        cable_m_max=scale.cable_m_max,
+        bad_link_ns_min=scale.bad_link_ns_min,
+        bad_link_ns_max=scale.bad_link_ns_max,
+        congestion=Congestion(base_share=0.0, congested_ports_share=0.0),
+        nuisance=nuisance,
+        qps_per_peer=min(scenario.qps_per_peer, scale.qps_per_peer_max),
+        payload_bytes=min(scenario.payload_bytes, scale.payload_bytes),
+        faults_hop=0,
+        faults_link=0,
+        faults_sender=0,
+        faults_receiver=0,
+        closed_loop=None,
+        probe_budget_pps=0,
+    )
+
+
+def draw_real_time(variant: Scenario, backend: str, seed: int) -> DrawnFabric:
+    """Draw the fabric, and declare it as its operator would.
+
+    Healthy links are made symmetric; what makes them differ is the machine.
+    """
+    scale = SCALES[backend]
+    exact = replace(
+        variant,
+        duration_ns=variant.duration_ns + MARGIN_NS,
+        nuisance=replace(variant.nuisance, link_asymmetry_sd_ns=0.0),
+    )
+    drawn = draw_fabric(exact, seed)
+    return replace(drawn, fabric=_declared(drawn.fabric, scale))
+
+
+def _declared(fabric: Fabric, scale: BackendScale) -> Fabric:
+    return replace(
+        fabric,
+        link_latency_ns_max=float(scale.lateness_ns_max),
+        models=tuple(_software_stamps(model, scale) for model in fabric.models),
+        links=tuple(replace(link, asymmetry_sd_ns=scale.asymmetry_sd_ns) for link in fabric.links),
+    )
+
+
+def _software_stamps(model: DeviceModel, scale: BackendScale) -> DeviceModel:
+    """Stamps lie at the interface; all that software adds to them comes after egress."""
+    point = StampPoint(latency_ns=0, uncertainty_ns=0)
+    jitter_ns = scale.stamp_jitter_ns if model.kind is ClockKind.SWITCH else 1_000
+    return replace(
+        model,
+        stamp_jitter_ns=jitter_ns,
+        stamp_points=tuple(
+            replace(points, ingress=point, egress=point) for points in model.stamp_points
+        ),
+    )
