@@ -7,6 +7,7 @@ SLAVE_DELAY_TIMING_DATA_NP has t3, the correction and t4 of Delay_Reqs.
 """
 
 import struct
+from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import NamedTuple
@@ -19,6 +20,10 @@ from correction.records import EXCHANGE_DTYPE
 SIGNALLING = 0xC
 HEADER_BYTES = 44
 """Common header and targetPortIdentity."""
+SYNCS_KEPT = 4
+"""Unused Syncs of a client; older ones are too far from the Delay_Req, the clocks drifting."""
+CLIENT_PORT_NUMBER = 1
+"""Of a daemon with one interface."""
 SCALED_NS_BITS = 16
 """A correctionField counts 2^-16 ns; whole ns are rounded towards minus infinity, as elsewhere."""
 
@@ -48,8 +53,8 @@ class TimingEvent:
 
     tlv: EventTlv
     domain: int
-    client: PortIdentity
-    """The port that tells."""
+    client: int
+    """Clock identity of the daemon that tells; it puts port number 0 there, not its port's."""
     transmitter: PortIdentity
     sequence_id: int
     sent_ns: int
@@ -81,7 +86,7 @@ def parse_timing_events(datagram: bytes) -> list[TimingEvent]:
     record = _SYNC if tlv is EventTlv.SLAVE_RX_SYNC_TIMING_DATA else _DELAY
     if len(body) < length or length < _PORT.size or (length - _PORT.size) % record.size:
         raise PtpEventError(f"a TLV of {length} bytes in {len(body)}; expected whole records")
-    client = PortIdentity(*_PORT.unpack_from(datagram, 20))
+    client, _ = _PORT.unpack_from(datagram, 20)
     transmitter = PortIdentity(*_PORT.unpack_from(body))
     events = []
     for values in record.iter_unpack(body[_PORT.size :]):
@@ -107,7 +112,11 @@ def _timestamp_ns(seconds_high: int, seconds_low: int, nanoseconds: int) -> int:
 
 
 class ExchangePairing:
-    """Makes exchanges of one client's events: each Delay_Req with the last Sync before it."""
+    """Makes exchanges of one client's events: each Delay_Req with the newest Sync not yet used.
+
+    ptp4l sends Delay_Reqs at random times, at the rate of the Syncs on average, so a Sync may have
+    none or two before the next; used twice it would be two measurements with one error.
+    """
 
     def __init__(self, client: Host, transmitter: Host, ptp: Ptp) -> None:
         self.foreign = 0
@@ -115,7 +124,7 @@ class ExchangePairing:
         self._client_ip = client.ip
         self._transmitter_ip = transmitter.ip
         self._domain = ptp.domain
-        self._sync: TimingEvent | None = None
+        self._syncs: deque[TimingEvent] = deque(maxlen=SYNCS_KEPT)
 
     def feed(self, event: TimingEvent) -> np.void | None:
         """The exchange, a row of `EXCHANGE_DTYPE`, that this event completes."""
@@ -123,11 +132,11 @@ class ExchangePairing:
             self.foreign += 1
             return None
         if event.tlv is EventTlv.SLAVE_RX_SYNC_TIMING_DATA:
-            self._sync = event
+            self._syncs.append(event)
             return None
-        sync = self._sync
-        if sync is None:
+        if not self._syncs:
             return None
+        sync = self._syncs.pop()
         if sync.transmitter != event.transmitter:
             self.foreign += 1
             return None
@@ -137,7 +146,8 @@ class ExchangePairing:
         row["client_ip"] = self._client_ip
         row["sync_clock_identity"], row["sync_port_number"] = sync.transmitter
         row["sync_sequence_id"] = sync.sequence_id
-        row["delay_req_clock_identity"], row["delay_req_port_number"] = event.client
+        row["delay_req_clock_identity"] = event.client
+        row["delay_req_port_number"] = CLIENT_PORT_NUMBER
         row["delay_req_sequence_id"] = event.sequence_id
         row["t1_reference_ns"] = sync.sent_ns
         row["t2_local_ns"] = sync.received_ns
