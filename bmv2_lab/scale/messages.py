@@ -6,7 +6,8 @@ besides them each message's first and last packet, whose stamps the spans need. 
 message only takes up time at its NIC and work at the ports.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +65,18 @@ class Messages:
     step: int
     post_ns: Int64s
     """True time."""
-    sender_stall_ns: Int64s
-    receiver_stall_ns: Int64s
-    slow_post_ns: Int64s
-    """Of a straggler host, whose software is slow throughout."""
-    slow_completion_ns: Int64s
-    slow_acknowledge_ns: Int64s
+    post_stall_ns: Int64s = field(init=False)
+    """Extra software time before the first packet, at the sender."""
+    completion_stall_ns: Int64s = field(init=False)
+    """Likewise after the last packet, at the receiver."""
+    acknowledge_stall_ns: Int64s = field(init=False)
+    """Likewise after the last acknowledgement, at the sender."""
+
+    def __post_init__(self) -> None:
+        """No stalls to begin with."""
+        self.post_stall_ns, self.completion_stall_ns, self.acknowledge_stall_ns = np.zeros(
+            (3, len(self.flow)), np.int64
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +116,7 @@ def carry_messages(
     network: Network,
     phcs: SteeredPhcs,
     rng: np.random.Generator,
-    faults: tuple[ChosenFault, ...] = (),
+    faults: Sequence[ChosenFault] = (),
 ) -> Carried:
     """Send a chunk of messages and their acknowledgements."""
     flow, count = messages.flow, len(messages.flow)
@@ -125,7 +132,7 @@ def carry_messages(
     wire_bytes = np.full(len(message), ROCE_HEADER_BYTES + payload_bytes, np.int64)
     frame_ns = network.frame_work_ns(wire_bytes[:1])[0]
     posted = messages.post_ns + rng.integers(*HOST_POST_NS, count)
-    posted += messages.sender_stall_ns + messages.slow_post_ns
+    posted += messages.post_stall_ns
     start_ns = send_in_order(flows.src_nic[flow], posted, np.full(count, packets * frame_ns))
     data = Batch(
         src_nic=flows.src_nic[flow][message],
@@ -167,9 +174,9 @@ def carry_messages(
     )
     ack_transit = network.carry(acks, rng)
     received_ns = transit.received_ns[last] + rng.integers(*HOST_COMPLETION_NS, count)
-    received_ns += messages.receiver_stall_ns + messages.slow_completion_ns
+    received_ns += messages.completion_stall_ns
     acknowledged_ns = ack_transit.received_ns[last] + rng.integers(*HOST_COMPLETION_NS, count)
-    acknowledged_ns += messages.slow_acknowledge_ns
+    acknowledged_ns += messages.acknowledge_stall_ns
 
     transfers = np.zeros(count, TRANSFER_DTYPE)
     src, dst = flows.src_nic[flow], flows.dst_nic[flow]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from bmv2_lab.draw import Stream, stream
 from bmv2_lab.scale.clocks import SteeredPhcs, servo_logs
+from bmv2_lab.scale.faults import Faults, draw_faults
 from bmv2_lab.scale.flows import Flows, Jobs, connect, jobs_of, place_jobs
 from bmv2_lab.scale.messages import (
     ROCE_DSCP,
     TRANSFER_DTYPE,
     Carried,
-    ChosenFault,
     Messages,
     Transfers,
     carry_messages,
@@ -35,8 +35,7 @@ from bmv2_lab.simulator.collective import (
     STEP_END_NS,
     STEP_START_NS,
 )
-from bmv2_lab.simulator.faults import EXTRA_NS
-from bmv2_lab.truth import TrueClockReading, TrueFault, TrueWindow, Truth
+from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.telemetry.frames import BthOpcode
 from correction.records import (
     EXCHANGE_DTYPE,
@@ -50,8 +49,6 @@ from correction.servo import ServoLog
 
 ROOT_WAIT_NS = 600
 """From a step's start to rank 0's own."""
-STRAGGLER_NS = (5_000, 20_000)
-"""Extra software time of a straggler host, uniform, at every post and completion."""
 
 RANK_DTYPE = np.dtype(
     [
@@ -102,6 +99,7 @@ class ScaleRun:
     ptp: Ptp
     jobs: Jobs
     flows: Flows
+    faults: Faults
     truth: Truth
     exchanges: list[Exchanges] = field(default_factory=list)
     delays: list[NDArray[np.void]] = field(default_factory=list)
@@ -109,9 +107,6 @@ class ScaleRun:
     packet_count: int = 0
     hop_count: int = 0
     transfer_count: int = 0
-    _straggler: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    _faults: dict[tuple[int, int], list[tuple[TrueFault, int]]] = field(default_factory=dict)
-    """By step and flow: fault, and hop where one matters."""
 
     def all_exchanges(self) -> Exchanges:
         """All exchanges of the telemetry's time so far."""
@@ -188,68 +183,28 @@ class ScaleRun:
 
     def _carry(self, step: int, index: int, mine: Int64s, post_ns: Int64s) -> Carried:
         rng = stream(self.seed, Stream.TRAFFIC, 1_000_000 + step * 10_000 + index)
-        stalls = np.zeros((2, len(mine)), np.int64)
-        chosen: list[ChosenFault] = []
-        struck: list[tuple[TrueFault, int, int]] = []
-        for place, flow in enumerate(mine.tolist()) if self._faults else ():
-            for fault, hop in self._faults.get((step, flow), ()):
-                fault.trace_id = trace_ids(self.seed, self.flows.job[flow : flow + 1], step)[0]
-                fault.span_id = (
-                    f"{int(span_ids(self.seed, step, 'send', np.array([flow]))[0]):016x}"
-                )
-                if fault.kind in ("sender", "receiver"):
-                    stalls[int(fault.kind == "receiver"), place] += fault.extra_ns
-                else:
-                    chosen.append(
-                        ChosenFault(
-                            message=place,
-                            hop=hop,
-                            extra_ns=fault.extra_ns,
-                            on_link=fault.kind == "link",
-                        )
-                    )
-                    struck.append((fault, place, hop))
-        slow = np.zeros((3, len(mine)), np.int64)
-        if self._straggler.any():
-            extra_ns = rng.integers(*STRAGGLER_NS, (3, len(mine)))
-            src, dst = self.flows.src_nic[mine], self.flows.dst_nic[mine]
-            who = np.stack([self._straggler[src], self._straggler[dst], self._straggler[src]])
-            slow = np.where(who, extra_ns, 0)
+        messages = Messages(flow=mine, step=step, post_ns=post_ns)
+        self.faults.slow_down(messages, self.flows, rng)
+        struck = self.faults.strike(messages)
+        for fault in struck:
+            job = self.flows.job[mine[fault.message]]
+            fault.truth.trace_id = trace_ids(self.seed, np.array([job]), step)[0]
+            flow = mine[fault.message : fault.message + 1]
+            fault.truth.span_id = f"{int(span_ids(self.seed, step, 'send', flow)[0]):016x}"
         carried = carry_messages(
             self.settings,
             self.flows,
-            Messages(
-                flow=mine,
-                step=step,
-                post_ns=post_ns,
-                sender_stall_ns=stalls[0],
-                receiver_stall_ns=stalls[1],
-                slow_post_ns=slow[0],
-                slow_completion_ns=slow[1],
-                slow_acknowledge_ns=slow[2],
-            ),
+            messages,
             self.network,
             self.phcs,
             rng,
-            tuple(chosen),
+            tuple(fault for fault in struck if fault.on_the_way),
         )
-        for fault, place, hop in struck:
-            self._name_struck(fault, hop, carried, int(carried.first_packet[place]))
+        for fault in struck:
+            if fault.on_the_way:
+                row = int(carried.first_packet[fault.message])
+                fault.name_place(self.world.topology, carried.data_transit.paths, row)
         return carried
-
-    def _name_struck(self, fault: TrueFault, hop: int, carried: Carried, row: int) -> None:
-        """The truth of a hop or link fault: where it met its packet, if the path was that long."""
-        paths, topology = carried.data_transit.paths, self.world.topology
-        if hop >= paths.count[row]:
-            return
-        link = int(paths.link[row, hop])
-        fault.struck = True
-        if fault.kind == "link":
-            fault.entity = topology.directed_name(link)
-        else:
-            fault.entity = topology.end_name(
-                int(topology.sender[link]), int(topology.sender_port[link])
-            )
 
     def _chunk(self, step: int, index: int, carried: Carried) -> Chunk:
         rng = stream(self.seed, Stream.REPORTS, 2_000_000 + step * 10_000 + index)
@@ -335,53 +290,26 @@ def start_run(
         members = place_jobs(settings, rng)
     flows = connect(settings, members, rng)
     names = [*topology.nic_names, *topology.switch_names, "collector"]
-    run = ScaleRun(
+    jobs = jobs_of(settings, topology, members)
+    faults = draw_faults(settings, topology, flows, stream(seed, Stream.FAULTS))
+    return ScaleRun(
         settings=settings,
         seed=seed,
         world=world,
         network=network,
         phcs=phcs,
         ptp=Ptp(settings, world, network, phcs, seed),
-        jobs=jobs_of(settings, topology, members),
+        jobs=jobs,
         flows=flows,
+        faults=faults,
         truth=Truth(
             scenario="scale",
             seed=seed,
             links=world.true_links(),
             rate_offset_ppb=dict(zip(names, world.rate_offset_ppb.tolist(), strict=True)),
+            faults=faults.truth,
         ),
     )
-    _draw_faults(run, stream(seed, Stream.FAULTS))
-    return run
-
-
-def _draw_faults(run: ScaleRun, rng: np.random.Generator) -> None:
-    settings, topology = run.settings, run.world.topology
-    hosts = topology.nic_host.max() + 1
-    slow = rng.choice(hosts, size=settings.straggler_hosts, replace=False)
-    run._straggler = np.isin(topology.nic_host, slow)
-    for nic in np.flatnonzero(run._straggler).tolist():
-        run.truth.faults.append(
-            TrueFault(kind="host", entity=topology.nic_names[nic], extra_ns=0, struck=True)
-        )
-    kinds = (
-        ["hop"] * settings.faults_hop
-        + ["link"] * settings.faults_link
-        + ["sender"] * settings.faults_sender
-        + ["receiver"] * settings.faults_receiver
-    )
-    flows = len(run.flows)
-    steps = settings.window_count * settings.steps_per_window
-    chosen = rng.choice(flows * steps, size=len(kinds), replace=False)
-    for transfer, kind in zip(chosen.tolist(), kinds, strict=True):
-        step, flow = divmod(transfer, flows)
-        fault = TrueFault(kind=kind, entity="", extra_ns=int(rng.integers(*EXTRA_NS)))
-        hop = int(rng.integers(0, 2 * topology.tier_count - 1 - int(kind == "link")))
-        if kind in ("sender", "receiver"):
-            nic = (run.flows.src_nic if kind == "sender" else run.flows.dst_nic)[flow]
-            fault.entity, fault.struck = topology.nic_names[int(nic)], True
-        run.truth.faults.append(fault)
-        run._faults.setdefault((step, flow), []).append((fault, hop))
 
 
 def _delays(ptp: Ptp, number: int, done: PtpRound, *, sync: bool) -> NDArray[np.void]:

@@ -22,9 +22,10 @@ from bmv2_lab.draw import (
     stream,
 )
 from bmv2_lab.nuisance import Nuisance
+from bmv2_lab.scale.cabling import generate
 from bmv2_lab.scale.clocks import Oscillators, draw_oscillators
 from bmv2_lab.scale.settings import ScaleSettings
-from bmv2_lab.scale.topology import Topology, generate, topology_of
+from bmv2_lab.scale.topology import Topology, topology_of
 from bmv2_lab.scenarios import Congestion, Scenario
 from bmv2_lab.simulator.background import Load
 from bmv2_lab.truth import TrueLink

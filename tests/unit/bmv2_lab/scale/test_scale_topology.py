@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from bmv2_lab.draw import Stream, stream
+from bmv2_lab.scale.cabling import generate
 from bmv2_lab.scale.describe import fabric_model_of, fabric_of
 from bmv2_lab.scale.flows import jobs_of, place_jobs
 from bmv2_lab.scale.paths import find_paths
 from bmv2_lab.scale.settings import ScaleSettings, Shape
-from bmv2_lab.scale.topology import Topology, generate, topology_of
+from bmv2_lab.scale.topology import Topology, topology_of
 from bmv2_lab.scale.world import World, draw_world
 from controller.fabric import Fabric
 from controller.fabric_check import check_fabric
