@@ -4,8 +4,8 @@
 from finsy.proto import p4r
 
 from bmv2_lab.switch import errors
+from bmv2_lab.switch.bytestrings import decode_value, encode_value
 from bmv2_lab.switch.errors import StateError
-from bmv2_lab.switch.p4values import decode_value, encode_value
 from bmv2_lab.switch.pipeline_info import PacketMetadata
 
 
@@ -16,6 +16,8 @@ def encode_header(metadata: PacketMetadata | None, values: list[p4r.PacketMetada
             raise StateError(errors.INVALID_ARGUMENT, "the program has no packet_out header")
         return b""
     given = {item.metadata_id: item.value for item in values}
+    if len(given) != len(values):
+        raise StateError(errors.INVALID_ARGUMENT, "packet_out metadata stand twice")
     header = 0
     for number, name, bits in metadata.fields:
         if number not in given:
@@ -29,9 +31,14 @@ def encode_header(metadata: PacketMetadata | None, values: list[p4r.PacketMetada
 def decode_header(
     metadata: PacketMetadata | None, frame: bytes
 ) -> tuple[list[p4r.PacketMetadata], bytes]:
-    """The controller header of a packet-in as metadata, and the packet behind it."""
-    if metadata is None or len(frame) * 8 < metadata.bits:
+    """The controller header of a packet-in as metadata, and the packet behind it.
+
+    INVALID_ARGUMENT if the frame is shorter than the header.
+    """
+    if metadata is None:
         return [], frame
+    if len(frame) * 8 < metadata.bits:
+        raise StateError(errors.INVALID_ARGUMENT, "the frame is shorter than its packet_in header")
     length = metadata.bits // 8
     header, position, values = int.from_bytes(frame[:length], "big"), metadata.bits, []
     for number, _, bits in metadata.fields:

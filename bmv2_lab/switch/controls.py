@@ -188,6 +188,8 @@ class ControlTranslator:
         writer, number = self.writer, self.table_numbers[name]
         writer.line(f"# table {name}")
         self._lookup(table, number)
+        if table.get("support_timeout"):
+            writer.line(f"hits_{number}[id(e)] = clock_ns()")
         if table.get("with_counters"):
             length = self.layout.slots.ingress_length
             writer.line(f"e[{PACKETS}] += 1; e[{BYTES}] += P[{length}]")

@@ -6,28 +6,46 @@ from collections.abc import Iterator
 from finsy.proto import p4r
 
 from bmv2_lab.switch import errors
+from bmv2_lab.switch.bytestrings import encode_value
 from bmv2_lab.switch.errors import StateError
 from bmv2_lab.switch.meters import MeterArray
+from bmv2_lab.switch.p4target import Target
 from bmv2_lab.switch.p4values import (
-    decode_match,
+    EntryControl,
+    decode_key,
     encode_action,
+    encode_counter,
     encode_default,
     encode_entry,
     encode_meter,
-    encode_value,
+    encode_watch,
+    find_cell,
 )
-from bmv2_lab.switch.pipeline_info import PipelineInfo, TableInfo, lookup
+from bmv2_lab.switch.p4write_arrays import indices
+from bmv2_lab.switch.pipeline_info import TableInfo, lookup
 from bmv2_lab.switch.profiles import Group
-from bmv2_lab.switch.state import SwitchState
-from bmv2_lab.switch.tables import BYTES, PACKETS, Cell
+from bmv2_lab.switch.tables import BYTES, INDIRECT, PACKETS, Cell, Entry
+
+
+def _invalid(message: str) -> StateError:
+    return StateError(errors.INVALID_ARGUMENT, message)
+
+
+def _not_found(message: str) -> StateError:
+    return StateError(errors.NOT_FOUND, message)
 
 
 class EntityReader:
-    """Yields what a ReadRequest asks for; an entity that does not exist yields nothing."""
+    """Yields what a ReadRequest asks for.
 
-    def __init__(self, state: SwitchState, info: PipelineInfo) -> None:
-        self.state = state
-        self.info = info
+    As in BMv2's server, an entry, member or group that does not exist yields nothing; a clone
+    session, multicast group, digest or direct resource that does not exist is NOT_FOUND.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.state = target.state
+        self.info = target.info
 
     def read(self, entity: p4r.Entity) -> Iterator[p4r.Entity]:
         """All entities that one request entity stands for."""
@@ -53,9 +71,10 @@ class EntityReader:
             case "value_set_entry":
                 yield from self._value_sets(entity.value_set_entry)
             case "digest_entry":
-                return
+                for digest in self.target.digests.read(entity.digest_entry.digest_id):
+                    yield p4r.Entity(digest_entry=digest)
             case None:
-                raise StateError(errors.INVALID_ARGUMENT, "an entity is empty")
+                raise _invalid("an entity is empty")
             case _:
                 raise StateError(errors.UNIMPLEMENTED, f"{kind} cannot be read")
 
@@ -67,62 +86,86 @@ class EntityReader:
         return [lookup(self.info.tables, number, "table")]
 
     def _table_entries(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
-        for table in self._tables(wanted.table_id):
+        ages = wanted.HasField("time_since_last_hit")
+        for info in self._tables(wanted.table_id):
+            table = self.state.tables[info.name]
             if wanted.is_default_action:
-                yield encode_default(self.state, self.info, table, wanted)
+                if ages:
+                    raise _invalid("a default entry has no idle timeout")
+                yield encode_default(self.state, self.info, info, wanted)
                 continue
-            found = self.state.tables[table.name]
-            if wanted.match:
-                key = (decode_match(table, list(wanted.match)), wanted.priority)
-                entry = found.entries.get(key)
-                if entry is not None:
-                    yield encode_entry(self.state, self.info, table, entry, wanted)
-                continue
-            for entry in list(found.entries.values()):
-                if wanted.priority and entry.priority != wanted.priority:
-                    continue
-                yield encode_entry(self.state, self.info, table, entry, wanted)
+            if ages and not info.idle_timeout:
+                raise _invalid(f"{info.name} has no idle timeout")
+            for entry in self._selected(info, wanted):
+                message = encode_entry(self.state, self.info, info, entry, wanted)
+                if ages:
+                    message.time_since_last_hit.elapsed_ns = self.target.ages.since_last_hit_ns(
+                        table, entry
+                    )
+                yield message
+
+    def _selected(self, info: TableInfo, wanted: p4r.TableEntry) -> list[Entry]:
+        """The entries that match, action, priority and metadata of a request leave."""
+        table = self.state.tables[info.name]
+        if wanted.match:
+            key = (decode_key(info, table, wanted), wanted.priority)
+            found = [table.entries[key]] if key in table.entries else []
+        else:
+            found = list(table.entries.values())
+        if wanted.table_id == 0:  # then nothing else selects
+            return found
+        action = wanted.action.action.action_id if wanted.action.HasField("action") else 0
+        return [
+            entry
+            for entry in found
+            if (not wanted.priority or entry.priority == wanted.priority)
+            and (not action or self._action_number(entry) == action)
+            and _metadata_match(entry, wanted)
+        ]
+
+    def _action_number(self, entry: Entry) -> int | None:
+        if entry.cell[1] == INDIRECT:
+            return None
+        return self.info.action_numbers.get(str(self.state.program.actions[entry.cell[1]]["name"]))
 
     def _cells(self, wanted: p4r.TableEntry) -> Iterator[tuple[TableInfo, p4r.TableEntry, Cell]]:
         """Entries of a direct resource with the cell that holds it."""
-        for table in self._tables(wanted.table_id):
-            found = self.state.tables[table.name]
-            if wanted.is_default_action:
-                entry = p4r.TableEntry(table_id=table.number, is_default_action=True)
-                yield table, entry, found.default
+        for info in self._tables(wanted.table_id):
+            table = self.state.tables[info.name]
+            if wanted.is_default_action or wanted.match:
+                cell = find_cell(table, info, wanted)
+                yield info, wanted, cell
                 continue
-            for known in list(found.entries.values()):
-                if wanted.match:
-                    key = (decode_match(table, list(wanted.match)), wanted.priority)
-                    if key != (known.match, known.priority):
-                        continue
-                yield (
-                    table,
-                    encode_entry(self.state, self.info, table, known, p4r.TableEntry()),
-                    known.cell,
-                )
+            for entry in self._selected(info, wanted):
+                message = encode_entry(self.state, self.info, info, entry, p4r.TableEntry())
+                yield info, message, entry.cell
 
     def _direct_counters(self, wanted: p4r.DirectCounterEntry) -> Iterator[p4r.Entity]:
+        if not wanted.HasField("table_entry"):
+            raise _invalid("a direct counter needs a table entry")
         number = wanted.table_entry.table_id
         if number and not lookup(self.info.tables, number, "table").direct_counter:
-            raise StateError(errors.INVALID_ARGUMENT, "the table has no direct counter")
+            raise _invalid("the table has no direct counter")
         for table, entry, cell in self._cells(wanted.table_entry):
             if not table.direct_counter:
                 continue
             entity = p4r.Entity()
             entity.direct_counter_entry.table_entry.CopyFrom(entry)
-            entity.direct_counter_entry.data.packet_count = cell[PACKETS]
-            entity.direct_counter_entry.data.byte_count = cell[BYTES]
+            encode_counter(cell[PACKETS], cell[BYTES], entity.direct_counter_entry.data)
             yield entity
 
     def _direct_meters(self, wanted: p4r.DirectMeterEntry) -> Iterator[p4r.Entity]:
+        if not wanted.HasField("table_entry"):
+            raise _invalid("a direct meter needs a table entry")
+        number = wanted.table_entry.table_id
+        if number and not lookup(self.info.tables, number, "table").direct_meter:
+            raise _invalid("the table has no direct meter")
         for table, entry, cell in self._cells(wanted.table_entry):
-            if not table.direct_meter or table.spec.direct_meter is None:
+            if not table.direct_meter:
                 continue
             entity = p4r.Entity()
             entity.direct_meter_entry.table_entry.CopyFrom(entry)
-            array = self.state.meters[table.spec.direct_meter]
-            _meter_config(array, id(cell), entity.direct_meter_entry.config)
+            _meter_config(self.state.meters[table.meter], id(cell), entity.direct_meter_entry)
             yield entity
 
     # Action profiles
@@ -165,12 +208,11 @@ class EntityReader:
         for number, counter in known.items():
             name = counter.preamble.name
             packets, octets = self.state.counter_packets[name], self.state.counter_bytes[name]
-            for index in _indices(wanted, len(packets)):
+            for index in indices(wanted, len(packets)):
                 entity = p4r.Entity()
                 entity.counter_entry.counter_id = number
                 entity.counter_entry.index.index = index
-                entity.counter_entry.data.packet_count = packets[index]
-                entity.counter_entry.data.byte_count = octets[index]
+                encode_counter(packets[index], octets[index], entity.counter_entry.data)
                 yield entity
 
     def _meters(self, wanted: p4r.MeterEntry) -> Iterator[p4r.Entity]:
@@ -180,12 +222,11 @@ class EntityReader:
             known = dict(self.info.meters)
         for number, meter in known.items():
             array = self.state.meters[meter.preamble.name]
-            for index in _indices(wanted, meter.size):
+            for index in indices(wanted, meter.size):
                 entity = p4r.Entity()
                 entity.meter_entry.meter_id = number
                 entity.meter_entry.index.index = index
-                if index in array.buckets:
-                    _meter_config(array, index, entity.meter_entry.config)
+                _meter_config(array, index, entity.meter_entry)
                 yield entity
 
     # Replication and value sets
@@ -193,29 +234,34 @@ class EntityReader:
     def _replication(self, wanted: p4r.PacketReplicationEngineEntry) -> Iterator[p4r.Entity]:
         kind = wanted.WhichOneof("type")
         if kind == "clone_session_entry":
-            for number, session in sorted(self.state.clone_sessions.items()):
-                if wanted.clone_session_entry.session_id in (0, number):
-                    entity = p4r.Entity()
-                    clone = entity.packet_replication_engine_entry.clone_session_entry
-                    clone.session_id = number
-                    _add_replicas(clone, session.replicas, session.control)
-                    yield entity
+            number = wanted.clone_session_entry.session_id
+            if number and number not in self.state.clone_sessions:
+                raise _not_found(f"no clone session {number}")
+            for known in [number] if number else sorted(self.state.clone_sessions):
+                session = self.state.clone_sessions[known]
+                entity = p4r.Entity()
+                clone = entity.packet_replication_engine_entry.clone_session_entry
+                clone.session_id = known
+                _add_replicas(clone, session.replicas, session.control)
+                yield entity
         elif kind == "multicast_group_entry":
-            for number, replicas in sorted(self.state.multicast_groups.items()):
-                if wanted.multicast_group_entry.multicast_group_id in (0, number):
-                    entity = p4r.Entity()
-                    group = entity.packet_replication_engine_entry.multicast_group_entry
-                    group.multicast_group_id = number
-                    as_bytes, metadata = self.state.multicast_control[number]
-                    group.metadata = metadata
-                    _add_replicas(group, replicas, as_bytes)
-                    yield entity
+            number = wanted.multicast_group_entry.multicast_group_id
+            if number and number not in self.state.multicast_groups:
+                raise _not_found(f"no multicast group {number}")
+            for known in [number] if number else sorted(self.state.multicast_groups):
+                entity = p4r.Entity()
+                group = entity.packet_replication_engine_entry.multicast_group_entry
+                group.multicast_group_id = known
+                as_bytes, group.metadata = self.state.multicast_control.get(known, (None, b""))
+                _add_replicas(group, self.state.multicast_groups[known], as_bytes)
+                yield entity
         else:
-            raise StateError(errors.INVALID_ARGUMENT, "a replication entry needs a type")
+            raise _invalid("a replication entry needs a type")
 
     def _value_sets(self, wanted: p4r.ValueSetEntry) -> Iterator[p4r.Entity]:
         if wanted.value_set_id:
-            known = {wanted.value_set_id: lookup(self.info.value_sets, wanted.value_set_id, "set")}
+            number = wanted.value_set_id
+            known = {number: lookup(self.info.value_sets, number, "value set")}
         else:
             known = dict(self.info.value_sets)
         for number, info in known.items():
@@ -228,16 +274,20 @@ class EntityReader:
             yield entity
 
 
+def _metadata_match(entry: Entry, wanted: p4r.TableEntry) -> bool:
+    control = entry.control if isinstance(entry.control, EntryControl) else EntryControl()
+    return (not wanted.metadata or control.metadata == wanted.metadata) and (
+        not wanted.controller_metadata or control.controller_metadata == wanted.controller_metadata
+    )
+
+
 def _group(profile_id: int, group: Group) -> p4r.ActionProfileGroup:
     message = p4r.ActionProfileGroup(
         action_profile_id=profile_id, group_id=group.group_id, max_size=group.control or 0
     )
     for member_id, weight, watch in group.members:
         row = message.members.add(member_id=member_id, weight=weight)
-        if isinstance(watch, bytes) and watch:
-            row.watch_port = watch
-        elif isinstance(watch, int) and watch:
-            row.watch = watch
+        encode_watch(row, watch)
     return message
 
 
@@ -255,16 +305,9 @@ def _add_replicas(
             message.replicas.add(egress_port=port, instance=instance)
 
 
-def _indices(wanted: p4r.CounterEntry | p4r.MeterEntry, size: int) -> range:
-    if not wanted.HasField("index"):
-        return range(size)
-    index = wanted.index.index
-    if not 0 <= index < size:
-        raise StateError(errors.OUT_OF_RANGE, f"index {index} is outside of 0 to {size - 1}")
-    return range(index, index + 1)
-
-
-def _meter_config(array: MeterArray, index: int, config: p4r.MeterConfig) -> None:
+def _meter_config(
+    array: MeterArray, index: int, message: p4r.MeterEntry | p4r.DirectMeterEntry
+) -> None:
     bucket = array.buckets.get(index)
     if bucket is not None:
-        encode_meter(bucket, config)
+        encode_meter(bucket, message.config)

@@ -7,6 +7,9 @@
 
 Everything runs in one asyncio loop. The data plane runs in the same thread between two awaits, or
 in another thread while no controller writes; packet-ins and digests reach the loop either way.
+
+Timeouts (idle entries, digests) run in real time; with `serve(..., clock_ns=clock)` they run on
+that clock, whenever its owner calls `server.advance()`.
 """
 
 import asyncio
@@ -15,7 +18,7 @@ from collections.abc import Iterable
 import grpc
 from finsy.proto import p4r_grpc
 
-from bmv2_lab.switch.p4service import SwitchService
+from bmv2_lab.switch.p4service import ClockNs, SwitchService
 from bmv2_lab.switch.switch import EmbeddedSwitch
 from bmv2_lab.switch.undecodable import UndecodableRequests
 
@@ -31,7 +34,9 @@ class Server:
         self.services: dict[int, SwitchService] = {}
         self._servers: list[grpc.aio.Server] = []
 
-    async def _add(self, switch: EmbeddedSwitch, host: str, port: int) -> None:
+    async def _add(
+        self, switch: EmbeddedSwitch, host: str, port: int, clock_ns: ClockNs | None
+    ) -> None:
         if switch.device_id in self.services:
             raise ValueError(f"two switches have device id {switch.device_id}")
         server = grpc.aio.server(
@@ -42,13 +47,18 @@ class Server:
                 ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
             ),
         )
-        service = SwitchService(switch)
+        service = SwitchService(switch, clock_ns)
         p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
         bound = server.add_insecure_port(f"{host}:{port}")
         await server.start()
         self._servers.append(server)
         self.services[switch.device_id] = service
         self.addresses[switch.device_id] = f"{host}:{bound}"
+
+    def advance(self) -> None:
+        """The clock given to `serve` has moved: timeouts that have passed take effect."""
+        for service in self.services.values():
+            service.advance()
 
     async def stop(self) -> None:
         """End all streams and close all ports."""
@@ -59,13 +69,17 @@ class Server:
 
 
 async def serve(
-    switches: Iterable[EmbeddedSwitch], *, host: str = "127.0.0.1", first_port: int = 0
+    switches: Iterable[EmbeddedSwitch],
+    *,
+    host: str = "127.0.0.1",
+    first_port: int = 0,
+    clock_ns: ClockNs | None = None,
 ) -> Server:
     """Start one P4Runtime server per switch; port 0 lets the system choose each port."""
     server = Server()
     try:
         for number, switch in enumerate(switches):
-            await server._add(switch, host, first_port + number if first_port else 0)
+            await server._add(switch, host, first_port + number if first_port else 0, clock_ns)
     except BaseException:
         await server.stop()
         raise

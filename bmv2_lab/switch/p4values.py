@@ -1,31 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P4Runtime byte strings, and table entries to and from the switch state."""
+"""Table entries of P4Runtime to and from the switch state."""
 
 from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
 
 from bmv2_lab.switch import errors
+from bmv2_lab.switch.bytestrings import decode_value, encode_count, encode_value
 from bmv2_lab.switch.errors import StateError
 from bmv2_lab.switch.meters import Bucket
 from bmv2_lab.switch.pipeline_info import ActionInfo, PipelineInfo, TableInfo, lookup
+from bmv2_lab.switch.profiles import ActionRow, WatchPort
 from bmv2_lab.switch.state import SwitchState, lpm_match
-from bmv2_lab.switch.tables import ARGUMENTS, BYTES, PACKETS, Cell, Entry, Match
+from bmv2_lab.switch.tables import ARGUMENTS, BYTES, PACKETS, Cell, Entry, Match, Table
 
-
-def decode_value(data: bytes, bits: int, what: str) -> int:
-    """The number in a byte string; OUT_OF_RANGE if it needs more than `bits` bits."""
-    if not data:
-        raise StateError(errors.INVALID_ARGUMENT, f"{what}: empty value")
-    value = int.from_bytes(data, "big")
-    if bits and value >> bits:
-        raise StateError(errors.OUT_OF_RANGE, f"{what}: value does not fit into {bits} bits")
-    return value
-
-
-def encode_value(value: int) -> bytes:
-    """The shortest byte string of a number, at least one byte (P4Runtime 8.4)."""
-    return value.to_bytes(max((value.bit_length() + 7) // 8, 1), "big")
+# v1model's ports have nine bits.
+PORT_MAX = 511
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,8 +27,7 @@ class EntryControl:
     idle_timeout_ns: int = 0
     member_id: int | None = None
     group_id: int | None = None
-    # One-shot: (member cell, weight, the watch port as sent, 0 for none)
-    action_set: list[tuple[Cell, int, bytes | int]] | None = None
+    action_set: list[ActionRow] | None = None  # one-shot
 
 
 def _invalid(message: str) -> StateError:
@@ -69,6 +58,25 @@ def decode_match(table: TableInfo, fields: list[p4r.FieldMatch]) -> tuple[Match,
             match = Match(0, high=whole) if info.match_type == p4i.MatchField.RANGE else Match(0)
         result.append(match)
     return tuple(result)
+
+
+def decode_key(info: TableInfo, table: Table, message: p4r.TableEntry) -> tuple[Match, ...]:
+    """Match and priority of an entry; INVALID_ARGUMENT if they cannot be those of one."""
+    match = decode_match(info, list(message.match))
+    if table.ranked and message.priority <= 0:
+        raise _invalid(f"{info.name}: an entry needs a priority above 0")
+    if not table.ranked and message.priority:
+        raise _invalid(f"{info.name}: entries have no priority")
+    return match
+
+
+def find_cell(table: Table, info: TableInfo, message: p4r.TableEntry) -> Cell:
+    """The cell of the entry that a message names, or of the default entry."""
+    if message.is_default_action:
+        if message.match or message.priority:
+            raise _invalid("a default entry has neither match nor priority")
+        return table.default
+    return table.find(decode_key(info, table, message), message.priority).cell
 
 
 def _decode_field(table: TableInfo, info: p4i.MatchField, item: p4r.FieldMatch) -> Match:
@@ -160,8 +168,12 @@ def decode_action(
 ) -> Cell:
     """The cell of a direct action of a table."""
     known = lookup(info.actions, action.action_id, "action")
+    if action.action_id not in table.actions:
+        raise _invalid(f"{table.name} has no action {known.name}")
     if action.action_id not in allowed:
-        raise _invalid(f"{table.name}: action {known.name} is not allowed here")
+        raise StateError(
+            errors.PERMISSION_DENIED, f"{table.name}: action {known.name} is out of its scope here"
+        )
     number = state.action_id(table.spec, known.name)
     return state.cell(number, _arguments(known, action), hit=hit)
 
@@ -231,16 +243,13 @@ def encode_entry(
         action = encode_action(state, info, entry.cell)
         if action is not None:
             message.action.action.CopyFrom(action)
-    _encode_counters(table, message, entry.cell, wanted)
-    if wanted.HasField("meter_config") and table.spec.direct_meter is not None:
-        bucket = state.meters[table.spec.direct_meter].buckets.get(id(entry.cell))
-        if bucket is not None:
-            encode_meter(bucket, message.meter_config)
+    _encode_direct(state, table, message, entry.cell, wanted)
     return message
 
 
 def encode_meter(bucket: Bucket, config: p4r.MeterConfig) -> None:
     """The rates of a meter."""
+    config.SetInParent()
     config.cir, config.cburst = bucket.committed_rate, bucket.committed_burst
     config.pir, config.pburst = bucket.peak_rate, bucket.peak_burst
 
@@ -262,14 +271,33 @@ def _encode_reference(
             action = encode_action(state, info, member)
             if action is not None:
                 row.action.CopyFrom(action)
-            if isinstance(watch, bytes) and watch:
-                row.watch_port = watch
-            elif isinstance(watch, int) and watch:
-                row.watch = watch
+            encode_watch(row, watch)
     else:
         action = encode_action(state, info, cell)
         if action is not None:
             message.action.CopyFrom(action)
+
+
+def decode_watch(row: p4r.ActionProfileGroup.Member | p4r.ActionProfileAction) -> WatchPort:
+    """The watch port of a member; INVALID_ARGUMENT if no port has that number."""
+    watch: WatchPort = row.watch
+    if row.WhichOneof("watch_kind") == "watch_port":
+        watch = row.watch_port
+        if watch and not 0 < int.from_bytes(watch, "big") <= PORT_MAX:
+            raise _invalid("a watch port must be a port of the switch")
+    elif not 0 <= row.watch <= PORT_MAX:
+        raise _invalid("a watch port must be a port of the switch")
+    return watch
+
+
+def encode_watch(
+    row: p4r.ActionProfileGroup.Member | p4r.ActionProfileAction, watch: WatchPort
+) -> None:
+    """The watch port in the field in which it was written."""
+    if isinstance(watch, bytes):
+        row.watch_port = watch
+    elif watch:
+        row.watch = watch
 
 
 def encode_default(
@@ -286,13 +314,27 @@ def encode_default(
     if isinstance(found.default_control, EntryControl):
         message.metadata = found.default_control.metadata
         message.controller_metadata = found.default_control.controller_metadata
-    _encode_counters(table, message, found.default, wanted)
+    _encode_direct(state, table, message, found.default, wanted)
     return message
 
 
-def _encode_counters(
-    table: TableInfo, message: p4r.TableEntry, cell: Cell, wanted: p4r.TableEntry
+def encode_counter(packets: int, octets: int, data: p4r.CounterData) -> None:
+    """A counter's values."""
+    data.SetInParent()
+    data.packet_count, data.byte_count = encode_count(packets), encode_count(octets)
+
+
+def _encode_direct(
+    state: SwitchState,
+    table: TableInfo,
+    message: p4r.TableEntry,
+    cell: Cell,
+    wanted: p4r.TableEntry,
 ) -> None:
+    """Counter and meter of an entry, where the request has them."""
     if wanted.HasField("counter_data") and table.direct_counter:
-        message.counter_data.packet_count = cell[PACKETS]
-        message.counter_data.byte_count = cell[BYTES]
+        encode_counter(cell[PACKETS], cell[BYTES], message.counter_data)
+    if wanted.HasField("meter_config") and table.direct_meter:
+        bucket = state.meters[table.meter].buckets.get(id(cell))
+        if bucket is not None:
+            encode_meter(bucket, message.meter_config)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """P4Info of the pushed pipeline, indexed by id and joined to the translated program by name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from finsy.proto import p4i
 
 from bmv2_lab.switch import errors
+from bmv2_lab.switch.digest_format import DigestFormat
 from bmv2_lab.switch.errors import StateError
 from bmv2_lab.switch.tables import MatchKind, TableSpec
 from bmv2_lab.switch.translate import SwitchProgram
@@ -20,6 +22,22 @@ _KINDS = {
     p4i.MatchField.RANGE: {MatchKind.RANGE},
     p4i.MatchField.OPTIONAL: {MatchKind.TERNARY},
 }
+# What P4Info lists under each name and id; direct resources have the ids of their own kind.
+_OBJECTS = (
+    "tables",
+    "actions",
+    "action_profiles",
+    "counters",
+    "direct_counters",
+    "meters",
+    "direct_meters",
+    "controller_packet_metadata",
+    "value_sets",
+    "registers",
+    "digests",
+)
+# A controller header is read as one integer.
+HEADER_BITS_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +59,20 @@ class TableInfo:
     name: str
     # A field id -> its place in the key, the P4Info field
     fields: dict[int, tuple[int, p4i.MatchField]]
+    actions: frozenset[int]
     entry_actions: frozenset[int]
     default_actions: frozenset[int]
     profile: str | None
     direct_counter: bool
     direct_meter: bool
+    idle_timeout: bool
+    const: bool
+
+    @property
+    def meter(self) -> str:
+        """The array of the direct meter; only where there is one."""
+        assert self.spec.direct_meter is not None
+        return self.spec.direct_meter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +91,7 @@ class PipelineInfo:
     """What the server needs to translate between P4Runtime and the switch state."""
 
     message: p4i.P4Info
+    names: dict[int, str] = field(default_factory=dict)  # of everything that has an id
     tables: dict[int, TableInfo] = field(default_factory=dict)
     actions: dict[int, ActionInfo] = field(default_factory=dict)
     action_numbers: dict[str, int] = field(default_factory=dict)
@@ -72,6 +100,7 @@ class PipelineInfo:
     meters: dict[int, p4i.Meter] = field(default_factory=dict)
     value_sets: dict[int, p4i.ValueSet] = field(default_factory=dict)
     digests: dict[int, p4i.Digest] = field(default_factory=dict)
+    digest_formats: dict[int, DigestFormat | None] = field(default_factory=dict)
     packet_in: PacketMetadata | None = None
     packet_out: PacketMetadata | None = None
 
@@ -79,61 +108,65 @@ class PipelineInfo:
     def build(cls, message: p4i.P4Info, program: SwitchProgram) -> "PipelineInfo":
         """Join P4Info and program; INVALID_ARGUMENT names the object in which they differ."""
         info = cls(message=message)
+        info._name_objects()
         for action in message.actions:
-            number = action.preamble.id
-            info.actions[number] = ActionInfo(
-                number=number,
-                name=action.preamble.name,
-                parameters=tuple((item.id, item.name, item.bitwidth) for item in action.params),
-            )
-            info.action_numbers[action.preamble.name] = number
+            info._action(action, program)
         for profile in message.action_profiles:
-            if profile.preamble.name not in program.profiles:
-                raise _differs(f"action profile {profile.preamble.name} is not in the JSON")
+            _known(profile.preamble.name, program.profiles, "action profile")
             info.profiles[profile.preamble.id] = profile
-        direct_counters = {item.preamble.id for item in message.direct_counters}
-        direct_meters = {item.preamble.id for item in message.direct_meters}
         for table in message.tables:
-            info.tables[table.preamble.id] = info._table(
-                table, program, direct_counters, direct_meters
-            )
+            info.tables[table.preamble.id] = info._table(table, program)
+        arrays = _array_sizes(program, "counter")
         for counter in message.counters:
-            _known(counter.preamble.name, program.arrays, "counter")
+            _known(counter.preamble.name, arrays, "counter")
+            _same_size(counter.preamble.name, counter.size, arrays)
             info.counters[counter.preamble.id] = counter
+        arrays = _array_sizes(program, "meter")
         for meter in message.meters:
-            _known(meter.preamble.name, program.arrays, "meter")
+            _known(meter.preamble.name, arrays, "meter")
+            _same_size(meter.preamble.name, meter.size, arrays)
             info.meters[meter.preamble.id] = meter
         for value_set in message.value_sets:
+            _known(value_set.preamble.name, program.value_sets, "value set")
+            _widths((item.id, item.bitwidth) for item in value_set.match)
             info.value_sets[value_set.preamble.id] = value_set
         for digest in message.digests:
-            info.digests[digest.preamble.id] = digest
+            info._digest(digest, program)
         for header in message.controller_packet_metadata:
-            metadata = PacketMetadata(
-                fields=tuple((item.id, item.name, item.bitwidth) for item in header.metadata)
-            )
-            if metadata.bits % 8:
-                raise _differs(f"controller header {header.preamble.name} is not whole bytes")
-            if header.preamble.name == "packet_in":
-                info.packet_in = metadata
-            elif header.preamble.name == "packet_out":
-                info.packet_out = metadata
+            info._controller_header(header)
         return info
 
-    def _table(
-        self,
-        table: p4i.Table,
-        program: SwitchProgram,
-        direct_counters: set[int],
-        direct_meters: set[int],
-    ) -> TableInfo:
+    def _name_objects(self) -> None:
+        for kind in _OBJECTS:
+            for item in getattr(self.message, kind):
+                number, name = item.preamble.id, item.preamble.name
+                if number == 0 or number in self.names:
+                    raise _invalid(f"P4Info: id {number:#x} of {name} is zero or used twice")
+                self.names[number] = name
+
+    def _action(self, action: p4i.Action, program: SwitchProgram) -> None:
+        number, name = action.preamble.id, action.preamble.name
+        _widths((item.id, item.bitwidth) for item in action.params)
+        self.actions[number] = ActionInfo(
+            number=number,
+            name=name,
+            parameters=tuple((item.id, item.name, item.bitwidth) for item in action.params),
+        )
+        self.action_numbers[name] = number
+        same_name = [item for item in program.actions.values() if str(item["name"]) == name]
+        if any(len(item["runtime_data"]) != len(action.params) for item in same_name):
+            raise _differs(f"action {name} has other parameters in the JSON")
+
+    def _table(self, table: p4i.Table, program: SwitchProgram) -> TableInfo:
         name = table.preamble.name
         spec = program.tables.get(name)
         if spec is None:
             raise _differs(f"table {name} is not in the JSON")
         if len(spec.key) != len(table.match_fields):
             raise _differs(f"table {name} has {len(spec.key)} key fields in the JSON")
+        _widths((item.id, item.bitwidth) for item in table.match_fields)
         for part, match in zip(spec.key, table.match_fields, strict=True):
-            if part.bits != match.bitwidth and match.bitwidth:
+            if part.bits != match.bitwidth:
                 raise _differs(f"key field {match.name} of {name} has another width in the JSON")
             if part.kind not in _KINDS.get(match.match_type, set()):
                 raise _differs(f"key field {match.name} of {name} matches otherwise in the JSON")
@@ -142,33 +175,95 @@ class PipelineInfo:
             if action is None or action.name not in spec.action_names:
                 raise _differs(f"action {reference.id} of {name} is not in the JSON")
         default_only, entry_only = p4i.ActionRef.DEFAULT_ONLY, p4i.ActionRef.TABLE_ONLY
-        profile = self.profiles.get(table.implementation_id)
+        profile = None
+        if table.implementation_id:
+            if table.implementation_id not in self.profiles:
+                raise _differs(f"table {name} has an unknown action profile")
+            profile = self.profiles[table.implementation_id].preamble.name
+        if profile != spec.profile:
+            raise _differs(f"table {name} has the action profile {spec.profile} in the JSON")
+        idle_timeout = table.idle_timeout_behavior == p4i.Table.NOTIFY_CONTROL
+        if idle_timeout and not spec.support_timeout:
+            raise _differs(f"table {name} has no idle timeout in the JSON")
+        direct = set(table.direct_resource_ids)
         return TableInfo(
             message=table,
             spec=spec,
             number=table.preamble.id,
             name=name,
             fields={item.id: (place, item) for place, item in enumerate(table.match_fields)},
+            actions=frozenset(r.id for r in table.action_refs),
             entry_actions=frozenset(r.id for r in table.action_refs if r.scope != default_only),
             default_actions=frozenset(r.id for r in table.action_refs if r.scope != entry_only),
-            profile=profile.preamble.name if profile is not None else None,
-            direct_counter=any(number in direct_counters for number in table.direct_resource_ids),
-            direct_meter=any(number in direct_meters for number in table.direct_resource_ids),
+            profile=profile,
+            direct_counter=any(item.preamble.id in direct for item in self.message.direct_counters),
+            direct_meter=spec.direct_meter is not None
+            and any(item.preamble.id in direct for item in self.message.direct_meters),
+            idle_timeout=idle_timeout,
+            const=spec.const_entries or table.is_const_table,
         )
+
+    def _digest(self, digest: p4i.Digest, program: SwitchProgram) -> None:
+        number, name = digest.preamble.id, digest.preamble.name
+        self.digests[number] = digest
+        form = DigestFormat.of(digest, self.message.type_info)
+        for item in program.learn_lists.values():
+            if item["name"] == name and form and len(item["elements"]) != len(form.members):
+                form = None  # a nested struct, which the JSON flattens
+        self.digest_formats[number] = form
+
+    def _controller_header(self, header: p4i.ControllerPacketMetadata) -> None:
+        name = header.preamble.name
+        _widths((item.id, item.bitwidth) for item in header.metadata)
+        metadata = PacketMetadata(
+            fields=tuple((item.id, item.name, item.bitwidth) for item in header.metadata)
+        )
+        if metadata.bits % 8 or metadata.bits > HEADER_BITS_MAX:
+            raise _invalid(f"P4Info: controller header {name} is not whole bytes")
+        if name == "packet_in":
+            self.packet_in = metadata
+        elif name == "packet_out":
+            self.packet_out = metadata
+
+
+def _invalid(message: str) -> StateError:
+    return StateError(errors.INVALID_ARGUMENT, message)
 
 
 def _differs(message: str) -> StateError:
-    return StateError(errors.INVALID_ARGUMENT, f"P4Info and device config differ: {message}")
+    return _invalid(f"P4Info and device config differ: {message}")
 
 
-def _known(name: str, known: dict[str, str], kind: str) -> None:
+def _known(name: str, known: Iterable[str], kind: str) -> None:
     if name not in known:
         raise _differs(f"{kind} {name} is not in the JSON")
 
 
+def _array_sizes(program: SwitchProgram, kind: str) -> dict[str, int]:
+    """Name and size of each array of the JSON that is not a direct resource."""
+    found: list[dict[str, Any]] = program.document.get(f"{kind}_arrays", [])
+    return {str(item["name"]): int(item["size"]) for item in found if not item.get("is_direct")}
+
+
+def _same_size(name: str, size: int, arrays: dict[str, int]) -> None:
+    if size != arrays[name]:
+        raise _differs(f"{name} has {arrays[name]} elements in the JSON")
+
+
+def _widths(fields: Iterable[tuple[int, int]]) -> None:
+    """Ids are distinct and widths positive: translation to strings is not supported."""
+    seen: set[int] = set()
+    for number, bits in fields:
+        if number in seen:
+            raise _invalid(f"P4Info: id {number} is used twice")
+        if bits < 1:
+            raise _invalid(f"P4Info: id {number} has no bit width")
+        seen.add(number)
+
+
 def lookup(known: dict[int, T], number: int, kind: str) -> T:
-    """The object of that id; NOT_FOUND otherwise."""
+    """The object of that id; INVALID_ARGUMENT if P4Info has none, as BMv2's server answers."""
     try:
         return known[number]
     except KeyError:
-        raise StateError(errors.NOT_FOUND, f"no {kind} with id {number:#x}") from None
+        raise _invalid(f"no {kind} with id {number:#x}") from None

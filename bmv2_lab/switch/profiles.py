@@ -3,7 +3,8 @@
 
 The order in which the hash walks a group is BMv2's under its P4Runtime server: by handle. A member
 has as many handles as its largest weight in any group, each the lowest one that is free when it is
-needed, and a group of weight w holds the first w of them.
+needed, and a group of weight w holds the first w of them. A one-shot set takes a handle of its own
+for each unit of weight. Handles whose watch port is down are left out.
 """
 
 import heapq
@@ -14,8 +15,22 @@ from bmv2_lab.switch import errors
 from bmv2_lab.switch.errors import StateError
 from bmv2_lab.switch.tables import Cell
 
-GroupRow = tuple[int, int, bytes | int]
-"""Member id, weight, and the watch port as the controller wrote it (0 or empty: none)."""
+WatchPort = bytes | int
+"""A watch port as the controller wrote it; 0 or empty: none."""
+
+GroupRow = tuple[int, int, WatchPort]
+"""Member id, weight and watch port."""
+
+ActionRow = tuple[Cell, int, WatchPort]
+"""The same for one action of a one-shot set."""
+
+# The largest total weight of a group without a limit of its own: each unit is a list element.
+TOTAL_WEIGHT_MAX = 1 << 16
+
+
+def watch_port_number(watch: WatchPort) -> int:
+    """The port, 0 for none."""
+    return int.from_bytes(watch, "big") if isinstance(watch, bytes) else watch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +51,17 @@ class Group:
     members: list[GroupRow] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     control: int = 0  # max_size as the controller wrote it
+    slots: list[tuple[int, Cell]] = field(default_factory=list)  # watch port, cell, by handle
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ActionSet:
+    """The one-shot set of one table entry; `cells` as in a group."""
+
+    rows: list[ActionRow]
+    handles: list[int]
+    cells: list[Cell] = field(default_factory=list)
+    slots: list[tuple[int, Cell]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -50,6 +76,10 @@ class Profile:
     member_cells: dict[int, list[Cell]] = field(default_factory=dict)
     used_members: dict[int, int] = field(default_factory=dict)
     used_groups: dict[int, int] = field(default_factory=dict)
+    action_sets: dict[int, ActionSet] = field(default_factory=dict)  # by id(cells)
+    down_ports: set[int] = field(default_factory=set)
+    counts_members: bool = False  # a group's size is its members, not the sum of their weights
+    weight_max: int = 0  # of one member, 0: no limit
     _handle_count: int = 0
     _free_handles: list[int] = field(default_factory=list)  # a heap
 
@@ -59,8 +89,16 @@ class Profile:
         self._handle_count += 1
         return self._handle_count - 1
 
+    def check_manual(self) -> None:
+        """INVALID_ARGUMENT while one-shot sets are in use: the two styles do not mix."""
+        if self.action_sets:
+            raise StateError(
+                errors.INVALID_ARGUMENT, f"{self.name} is programmed with one-shot action sets"
+            )
+
     def add_member(self, member_id: int, cell: Cell) -> None:
         """Create a member."""
+        self.check_manual()
         if member_id in self.members:
             raise StateError(errors.ALREADY_EXISTS, f"{self.name}: member {member_id} exists")
         if len(self.members) >= self.max_size:
@@ -106,6 +144,7 @@ class Profile:
         """Create a group."""
         if not self.with_selector:
             raise StateError(errors.INVALID_ARGUMENT, f"{self.name} has no selector")
+        self.check_manual()
         if group_id in self.groups:
             raise StateError(errors.ALREADY_EXISTS, f"{self.name}: group {group_id} exists")
         group = Group(group_id=group_id, max_size=max_size)
@@ -127,14 +166,7 @@ class Profile:
     def _fill(self, group: Group, members: list[GroupRow]) -> None:
         if len({number for number, _, _ in members}) != len(members):
             raise StateError(errors.INVALID_ARGUMENT, "a member stands twice in one group")
-        if any(weight < 1 for _, weight, _ in members):
-            raise StateError(errors.INVALID_ARGUMENT, "a weight must be at least 1")
-        total = sum(weight for _, weight, _ in members)
-        if group.max_size and total > group.max_size:
-            raise StateError(
-                errors.RESOURCE_EXHAUSTED,
-                f"group {group.group_id}: total weight {total} is above {group.max_size}",
-            )
+        self.check_size([weight for _, weight, _ in members], group.max_size)
         weights = {self.member(number).member_id: weight for number, weight, _ in members}
         touched = weights.keys() | {number for number, _, _ in group.members}
         for number in sorted(weights):
@@ -142,13 +174,78 @@ class Profile:
             while len(handles) < weights[number]:
                 handles.append(self._new_handle())
         group.members = list(members)
+        ports = {number: watch_port_number(watch) for number, _, watch in members}
         ordered = sorted(
             (handle, number)
             for number, weight in weights.items()
             for handle in self.members[number].handles[:weight]
         )
-        group.cells[:] = [self.members[number].cell for _, number in ordered]
+        group.slots = [(ports[number], self.members[number].cell) for _, number in ordered]
+        self._choose_cells(group)
         self._drop_unused_handles(touched, group)
+
+    def check_size(self, weights: list[int], max_size: int) -> None:
+        """Weights and size of a group or set; RESOURCE_EXHAUSTED where it is too large."""
+        if any(weight < 1 for weight in weights):
+            raise StateError(errors.INVALID_ARGUMENT, "a weight must be at least 1")
+        if self.weight_max and max(weights, default=0) > self.weight_max:
+            raise StateError(errors.INVALID_ARGUMENT, f"a weight is above {self.weight_max}")
+        total = sum(weights)
+        size = len(weights) if self.counts_members else total
+        if (max_size and size > max_size) or total > TOTAL_WEIGHT_MAX:
+            raise StateError(
+                errors.RESOURCE_EXHAUSTED,
+                f"{self.name}: size {size} is above {max_size or TOTAL_WEIGHT_MAX}",
+            )
+
+    # One-shot sets
+
+    def add_set(self, rows: list[ActionRow], max_size: int) -> ActionSet:
+        """Make the set of one table entry."""
+        if self.members or self.groups:
+            raise StateError(
+                errors.INVALID_ARGUMENT, f"{self.name} is programmed with members and groups"
+            )
+        if not rows:
+            raise StateError(errors.UNIMPLEMENTED, "an action set needs an action")
+        self.check_size([weight for _, weight, _ in rows], max_size)
+        known = sum(len(item.rows) for item in self.action_sets.values())
+        if known + len(rows) > self.max_size:
+            raise StateError(errors.RESOURCE_EXHAUSTED, f"{self.name}: {self.max_size} members")
+        ordered = sorted(
+            (self._new_handle(), watch_port_number(watch), number)
+            for number, (_, weight, watch) in enumerate(rows)
+            for _ in range(weight)
+        )
+        made = ActionSet(rows=rows, handles=[handle for handle, _, _ in ordered])
+        made.slots = [(port, rows[number][0]) for _, port, number in ordered]
+        self._choose_cells(made)
+        self.action_sets[id(made.cells)] = made
+        return made
+
+    def drop_set(self, cells: list[Cell]) -> None:
+        """Forget the set whose `cells` these are, if it is one."""
+        made = self.action_sets.pop(id(cells), None)
+        if made is not None:
+            for handle in made.handles:
+                heapq.heappush(self._free_handles, handle)
+
+    # Watch ports
+
+    def _choose_cells(self, group: Group | ActionSet) -> None:
+        """Leave out what waits for a port that is down."""
+        group.cells[:] = [cell for port, cell in group.slots if port not in self.down_ports]
+
+    def set_port(self, port: int, *, up: bool) -> None:
+        """A port went up or down."""
+        if up:
+            self.down_ports.discard(port)
+        else:
+            self.down_ports.add(port)
+        groups: list[Group | ActionSet] = [*self.groups.values(), *self.action_sets.values()]
+        for group in groups:
+            if any(watch == port for watch, _ in group.slots):
+                self._choose_cells(group)
 
     def _drop_unused_handles(self, touched: Iterable[int], changed: Group | None = None) -> None:
         """Free the handles above the largest weight that a member has in any group."""
@@ -182,3 +279,4 @@ class Profile:
         self.member_cells.clear()
         self.used_members.clear()
         self.used_groups.clear()
+        self.action_sets.clear()

@@ -56,6 +56,8 @@ class EmbeddedSwitch:
         self.on_digest: DigestHook | None = None
         self.on_packet_in: PacketHook | None = None
         self.on_packet_out: PacketHook | None = None
+        self.clock_ns: Callable[[], int] = lambda: 0  # of idle timeouts; the server's own
+        self.down_ports: set[int] = set()
         self.dropped_restarts = 0
         self.load(program)
 
@@ -65,6 +67,8 @@ class EmbeddedSwitch:
         self.state = SwitchState(program, seed=self.seed)
         for meter in self.state.meters.values():
             meter.stamps_per_s = 1e9 / self.stamp_unit_ns
+        for profile in self.state.profiles.values():
+            profile.down_ports.update(self.down_ports)
         layout = program.layout
         self._slots = layout.slots
         self._no_action = [None, NO_ACTION, True, 0, 0]
@@ -82,6 +86,7 @@ class EmbeddedSwitch:
             after_egress=self._after_egress,
             random_between=self.state.random.randint,
             log_message=self._log_message,
+            clock_ns=lambda: self.clock_ns(),
         )
         exec(program.code, namespace)  # the text that translate.py wrote
         self.state.bind(
@@ -96,6 +101,7 @@ class EmbeddedSwitch:
             namespace[f"lookup_{number}"] = table.lookup
             namespace[f"masks_{number}"] = table.masks
             namespace[f"default_{number}"] = table.default
+            namespace[f"hits_{number}"] = table.hits
         self.namespace: dict[str, Any] = namespace
         self._metadata_end = layout.metadata_end
         self._metadata_zero = [
@@ -153,6 +159,15 @@ class EmbeddedSwitch:
                 if isinstance(output, Emitted) and output.port == self.cpu_port:
                     self.on_packet_in(output.frame)
         return outputs
+
+    def set_port(self, port: int, *, up: bool) -> None:
+        """A port went up or down: groups leave out members whose watch port is down."""
+        if up:
+            self.down_ports.discard(port)
+        else:
+            self.down_ports.add(port)
+        for profile in self.state.profiles.values():
+            profile.set_port(port, up=up)
 
     # Traffic manager, the less common ways
 

@@ -109,6 +109,7 @@ class Table:
     masks: list[int] = field(default_factory=list)
     initial_default: Cell | None = None
     default_control: Any = None
+    hits: dict[int, int] = field(default_factory=dict)  # id(cell) -> clock, with idle timeouts
     _order: int = 0
     _exact: dict[Key, Cell] = field(default_factory=dict)
     _prefixes: list[tuple[int, dict[Key, Cell]]] = field(default_factory=list)
@@ -178,19 +179,22 @@ class Table:
 
     # Control plane
 
-    def insert(self, entry: Entry) -> None:
-        """Add an entry; ALREADY_EXISTS or RESOURCE_EXHAUSTED when that cannot be."""
-        key = (entry.match, entry.priority)
-        if key in self.entries:
+    def check_insert(self, match: tuple[Match, ...], priority: int) -> None:
+        """ALREADY_EXISTS or RESOURCE_EXHAUSTED when an entry cannot be added."""
+        if (match, priority) in self.entries:
             raise StateError(errors.ALREADY_EXISTS, f"{self.spec.name}: entry exists already")
         if len(self.entries) >= self.spec.max_size:
             raise StateError(
                 errors.RESOURCE_EXHAUSTED,
                 f"{self.spec.name} holds its {self.spec.max_size} entries already",
             )
+
+    def insert(self, entry: Entry) -> None:
+        """Add an entry; ALREADY_EXISTS or RESOURCE_EXHAUSTED when that cannot be."""
+        self.check_insert(entry.match, entry.priority)
         self._order += 1
         entry.order = self._order
-        self.entries[key] = entry
+        self.entries[(entry.match, entry.priority)] = entry
         if self.ranked:
             self._widen_masks(entry)
         self._touch()

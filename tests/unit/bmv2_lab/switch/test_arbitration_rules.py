@@ -90,5 +90,5 @@ def test_at_most_one_primary_and_it_has_the_highest_id(steps: list[tuple[int, in
         highest = max(highest, election_id)
         primaries = arbitration.primaries()
         assert len(primaries) <= 1
-        for primary in primaries:
+        for primary, _ in primaries:
             assert open_streams[primary] == highest

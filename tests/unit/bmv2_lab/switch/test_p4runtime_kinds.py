@@ -213,6 +213,7 @@ def test_digest_reaches_the_primary_controller() -> None:
     """The values of the list arrive with their names."""
 
     async def scenario(switch: EmbeddedSwitch, client: fy.Switch) -> None:
+        await client.insert([fy.P4DigestEntry("seen_t")])
         digests = client.read_digests("seen_t")
         waiting = asyncio.ensure_future(anext(digests))
         await asyncio.sleep(0)
