@@ -17,7 +17,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _compiled(function: _F) -> _F:
-    compiled: Any = numba.njit(cache=True)(function)
+    try:
+        compiled: Any = numba.njit(cache=True)(function)
+    except RuntimeError:  # neither this folder nor the user's cache can be written
+        compiled = numba.njit(function)
     return cast("_F", compiled)
 
 
