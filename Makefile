@@ -4,10 +4,15 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+# p4runtime-shell, in an environment of its own
+SHELL_VENV  ?= .venv-shell
+GRPC_ADDR   ?= 127.0.0.1:9559
+DEVICE_ID   ?= 1
+ELECTION_ID ?= 0,1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-dev demo test test-web check bench docs claims p4 lock clean
+.PHONY: help env env-dev env-shell demo test test-web test-shell check bench docs claims p4 shell lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -24,8 +29,14 @@ $(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
 	@touch $@
 
+$(SHELL_VENV)/.shell: requirements/shell.lock
+	@$(PYTHON) -m venv $(SHELL_VENV)
+	@$(SHELL_VENV)/bin/python -m pip install --quiet --require-hashes -r requirements/shell.lock
+	@touch $@
+
 env: $(VENV)/.runtime ## create the environment that runs the product
 env-dev: $(VENV)/.dev ## the same, with test and lint tools
+env-shell: $(SHELL_VENV)/.shell ## create the environment of p4runtime-shell
 
 demo: $(VENV)/.runtime ## the main job, end to end (ARGS="--headless --out DIR --seed N")
 	@$(BIN)/tempotrace demo $(ARGS)
@@ -36,6 +47,9 @@ test: $(VENV)/.dev ## lint, types, import contracts and all tests that need no r
 
 test-web: $(VENV)/.dev ## the page in a real browser (Debian's chromium)
 	@$(BIN)/python -m pytest -m web $(ARGS)
+
+test-shell: $(VENV)/.dev $(SHELL_VENV)/.shell ## p4runtime-shell against the embedded switch
+	@SHELL_VENV=$(SHELL_VENV) $(BIN)/python -m pytest -m shell $(ARGS)
 
 check: $(VENV)/.dev ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check .
@@ -56,9 +70,14 @@ docs: $(VENV)/.dev ## regenerate the generated pages (wire format, schemas, Open
 p4: $(VENV)/.runtime ## compile p4src with p4c (must be on the PATH) into p4src/artifacts
 	@$(BIN)/tempotrace p4 build
 
+shell: $(SHELL_VENV)/.shell ## p4runtime-shell on GRPC_ADDR=127.0.0.1:9559 (DEVICE_ID=1 ELECTION_ID=0,1)
+	@PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python $(SHELL_VENV)/bin/python -m p4runtime_sh \
+	    --grpc-addr $(GRPC_ADDR) --device-id $(DEVICE_ID) --election-id $(ELECTION_ID) $(ARGS)
+
 lock: ## recompute the lock files (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group build -o requirements/runtime.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group build --group test --group lint -c requirements/runtime.lock -o requirements/dev.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 --group pyproject.toml:shell -o requirements/shell.lock
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(SHELL_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
