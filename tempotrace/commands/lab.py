@@ -18,6 +18,7 @@ from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.fabric import Fabric
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
+from tempotrace.commands.lab_delays import delays
 from tempotrace.commands.lab_scale import scale
 from tempotrace.commands.options import DEFAULT_SEED, FabricFile, Json, Seed
 from tempotrace.demo_run import RunScenario, run_demo
@@ -27,6 +28,7 @@ from tempotrace.reporting import ProgressDisplay, checked, print_summary
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
 app.command("scale")(scale)
+app.command("delays")(delays)
 
 VIRTUAL = "virtual"
 """The backend that needs nothing."""
