@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace lab delays`: a run's true one-way delays as text, for network simulators of others."""
+"""`tempotrace lab delays`: true one-way delays of a run as text, for others' simulators."""
 
 import json
 from pathlib import Path
