@@ -35,6 +35,8 @@ BMV2_NEEDS = (
         source="https://github.com/p4lang/behavioral-model, built with Thrift",
     ),
     Need(program="mnexec", source="Debian package mininet"),
+    Need(program="unshare", source="Debian package util-linux"),
+    Need(program="chrt", source="Debian package util-linux"),
 )
 NEEDS = {
     "veth": (*NETWORK_NEEDS, *HOST_NEEDS),

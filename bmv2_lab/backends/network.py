@@ -104,10 +104,10 @@ def build_network(fabric: Fabric) -> Network:
     hosts: dict[str, Namespace] = {}
     network = Network(interfaces=interfaces, namespace=Namespace.create(), hosts=hosts)
     try:
-        network.namespace.call(_quiet)
+        network.namespace.call(quiet)
         for host in fabric.hosts:
             hosts[host.name] = Namespace.create()
-            hosts[host.name].call(_quiet)
+            hosts[host.name].call(quiet)
         lines = link_commands(interfaces, {name: one.path for name, one in hosts.items()})
         network.namespace.command("ip", "-batch", "-", stdin="\n".join(lines) + "\n")
         configure_hosts(fabric, hosts)
@@ -161,7 +161,7 @@ def host_commands(host: Host, switch: Switch) -> list[str]:
     ]
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """No IPv6, so that the kernel sends nothing of its own."""
     for scope in ("all", "default"):
         path = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")

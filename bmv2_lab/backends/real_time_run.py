@@ -9,13 +9,16 @@ import asyncio
 import contextlib
 import json
 import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from bmv2_lab.backends.bmv2 import MininetNetwork, switch_epochs_ns
 from bmv2_lab.backends.needs import BackendError, check_needs
 from bmv2_lab.backends.network import Network, build_network
 from bmv2_lab.backends.process import Child
 from bmv2_lab.backends.ptp4l import start_ptp4l
-from bmv2_lab.backends.real_time_fabric import RealTimeFabric
+from bmv2_lab.backends.real_time_fabric import ReadSwitch, RealTimeFabric
 from bmv2_lab.backends.switches import SwitchesPlan
 from bmv2_lab.backends.time_base import TimeBase
 from bmv2_lab.backends.variant import draw_real_time, real_time_variant
@@ -40,37 +43,20 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tempotrace-lab-")))
         progress("network", 0.0)
-        network = build_network(drawn.fabric)
-        stack.callback(network.close)
-        wires = Child("bmv2_lab.backends.wires", wires_plan(drawn, network))
+        start = _start_bmv2 if backend == "bmv2" else _start_embedded
+        running = start(drawn, directory, stack)
+        wires = Child("bmv2_lab.backends.wires", wires_plan(drawn, running.network))
         stack.callback(wires.close)
-        switches = Child(
-            "bmv2_lab.backends.switches",
-            SwitchesPlan(
-                fabric=drawn.fabric,
-                oscillators=drawn.oscillators,
-                interfaces=network.interfaces.ports,
-                namespace=network.namespace.path,
-            ),
-        )
-        stack.callback(switches.close)
         if wires.line() != READY:
             raise BackendError("the wires did not start")
-        addresses = json.loads(switches.line())
         progress("deploy", 0.0)
-        deployment = asyncio.run(deploy(drawn.fabric, addresses, load_pipeline()))
+        deployment = asyncio.run(deploy(drawn.fabric, running.addresses, load_pipeline()))
         if not deployment.ok:
             raise BackendError(f"deploy: {deployment.errors or deployment.drift_count}")
         time_base = TimeBase.now()
-        switches.send(time_base)
-        lab = RealTimeFabric(
-            variant,
-            seed,
-            drawn,
-            network,
-            time_base,
-            lambda name, true_ns: drawn.oscillators[name].read_ns(true_ns),
-        )
+        read_switch = running.forward(time_base)
+        network = running.network
+        lab = RealTimeFabric(variant, seed, drawn, network, time_base, read_switch)
         stack.callback(lab.close)
         daemons = start_ptp4l(
             drawn.fabric,
@@ -85,7 +71,7 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
         def step(now_ns: int) -> None:
             progress("run", now_ns / variant.duration_ns)
             wires.check()
-            switches.check()
+            running.check()
             for daemon in daemons.values():
                 daemon.check()
 
@@ -102,6 +88,65 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
             deployment=deployment,
             spans=record_spans(lab, seed),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningSwitches:
+    """The switches of a fabric, running but not yet programmed."""
+
+    network: Network
+    addresses: Mapping[str, str]
+    """P4Runtime, by switch."""
+    forward: Callable[[TimeBase], ReadSwitch]
+    """Have them forward from now on; tells how to read their clocks."""
+    check: Callable[[], None]
+    """BackendError if one has ended."""
+
+
+def _start_embedded(
+    drawn: DrawnFabric, _directory: Path, stack: contextlib.ExitStack
+) -> RunningSwitches:
+    network = build_network(drawn.fabric)
+    stack.callback(network.close)
+    child = Child(
+        "bmv2_lab.backends.switches",
+        SwitchesPlan(
+            fabric=drawn.fabric,
+            oscillators=drawn.oscillators,
+            interfaces=network.interfaces.ports,
+            namespace=network.namespace.path,
+        ),
+    )
+    stack.callback(child.close)
+
+    def forward(time_base: TimeBase) -> ReadSwitch:
+        child.send(time_base)
+        return lambda name, true_ns: drawn.oscillators[name].read_ns(true_ns)
+
+    return RunningSwitches(
+        network=network,
+        addresses=json.loads(child.line()),
+        forward=forward,
+        check=child.check,
+    )
+
+
+def _start_bmv2(
+    drawn: DrawnFabric, directory: Path, stack: contextlib.ExitStack
+) -> RunningSwitches:
+    mininet = MininetNetwork(drawn.fabric, directory)
+    stack.callback(mininet.close)
+
+    def forward(time_base: TimeBase) -> ReadSwitch:
+        epochs_ns = switch_epochs_ns(drawn.fabric, mininet.connect_thrift, time_base)
+        return lambda name, true_ns: true_ns + epochs_ns[name]
+
+    return RunningSwitches(
+        network=mininet.network,
+        addresses=mininet.addresses(),
+        forward=forward,
+        check=mininet.check,
+    )
 
 
 def wires_plan(drawn: DrawnFabric, network: Network) -> WiresPlan:

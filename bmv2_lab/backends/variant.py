@@ -58,8 +58,8 @@ SCALES = {
         payload_bytes=1_024,
     ),
     "bmv2": BackendScale(
-        cable_m_min=200_000,
-        cable_m_max=400_000,
+        cable_m_min=40_000,
+        cable_m_max=100_000,
         bad_link_ns_min=1 * NS_PER_MS,
         bad_link_ns_max=3 * NS_PER_MS,
         asymmetry_sd_ns=100_000.0,
