@@ -135,6 +135,10 @@ class Pipeline:
             if running is not None and running.info is info and self.on_idle is not None:
                 self.on_idle(running, due)
 
+        for table in info.tables.values():
+            if not table.const:  # the JSON does not tell initial entries from constant ones
+                for entry in switch.state.tables[table.name].entries.values():
+                    entry.const = False
         return Target(
             config=config,
             info=info,
@@ -155,6 +159,8 @@ class Pipeline:
         info: PipelineInfo,
         program: SwitchProgram,
         updates: Iterable[p4r.Update] = (),
+        *,
+        initial_entries: bool = True,
     ) -> None:
         """Run a pipeline from now on, with what these updates write."""
         updates = list(updates)
@@ -163,6 +169,8 @@ class Pipeline:
             self.running.close()
         self._switch.load(program)
         self.running = self._make(config, info, self._switch)
+        if not initial_entries:
+            _clear_tables(self.running)
         writer = UpdateWriter(self.running)
         for update in updates:
             writer.apply(update)
@@ -193,6 +201,7 @@ class Pipeline:
         updates = list(_entries(old))
         trial = self._make(config, info, self._spare(program))
         try:
+            _clear_tables(trial)
             writer = UpdateWriter(trial)
             for update in updates:
                 _check_names(update.entity, old.info, info)
@@ -202,10 +211,16 @@ class Pipeline:
         finally:
             trial.close()
         registers = {name: list(values) for name, values in old.state.registers.items()}
-        self._commit(config, info, program, updates)
+        self._commit(config, info, program, updates, initial_entries=False)
         for name, values in self._switch.state.registers.items():
             if len(registers.get(name, ())) == len(values):
                 values[:] = registers[name]
+
+
+def _clear_tables(target: Target) -> None:
+    """Remove initial entries: those of the pipeline before it may have been changed."""
+    for table in target.state.tables.values():
+        table.clear()
 
 
 def _entries(target: Target) -> Iterator[p4r.Update]:

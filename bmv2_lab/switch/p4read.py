@@ -17,11 +17,13 @@ from bmv2_lab.switch.p4values import (
     encode_counter,
     encode_default,
     encode_entry,
+    encode_match,
     encode_meter,
     encode_watch,
     find_cell,
 )
 from bmv2_lab.switch.p4write_arrays import indices
+from bmv2_lab.switch.p4write_groups import MULTICAST_GROUP_MAX
 from bmv2_lab.switch.pipeline_info import TableInfo, lookup
 from bmv2_lab.switch.profiles import Group
 from bmv2_lab.switch.tables import BYTES, INDIRECT, PACKETS, Cell, Entry
@@ -137,21 +139,23 @@ class EntityReader:
                 yield info, wanted, cell
                 continue
             for entry in self._selected(info, wanted):
-                message = encode_entry(self.state, self.info, info, entry, p4r.TableEntry())
+                message = p4r.TableEntry(table_id=info.number, priority=entry.priority)
+                message.match.extend(encode_match(info, entry.match))
                 yield info, message, entry.cell
 
     def _direct_counters(self, wanted: p4r.DirectCounterEntry) -> Iterator[p4r.Entity]:
         if not wanted.HasField("table_entry"):
             raise _invalid("a direct counter needs a table entry")
         number = wanted.table_entry.table_id
-        if number and not lookup(self.info.tables, number, "table").direct_counter:
+        if number and lookup(self.info.tables, number, "table").direct_counter is None:
             raise _invalid("the table has no direct counter")
         for table, entry, cell in self._cells(wanted.table_entry):
-            if not table.direct_counter:
+            if table.direct_counter is None:
                 continue
             entity = p4r.Entity()
             entity.direct_counter_entry.table_entry.CopyFrom(entry)
-            encode_counter(cell[PACKETS], cell[BYTES], entity.direct_counter_entry.data)
+            data = entity.direct_counter_entry.data
+            encode_counter(table.direct_counter, cell[PACKETS], cell[BYTES], data)
             yield entity
 
     def _direct_meters(self, wanted: p4r.DirectMeterEntry) -> Iterator[p4r.Entity]:
@@ -212,7 +216,8 @@ class EntityReader:
                 entity = p4r.Entity()
                 entity.counter_entry.counter_id = number
                 entity.counter_entry.index.index = index
-                encode_counter(packets[index], octets[index], entity.counter_entry.data)
+                data = entity.counter_entry.data
+                encode_counter(counter.spec.unit, packets[index], octets[index], data)
                 yield entity
 
     def _meters(self, wanted: p4r.MeterEntry) -> Iterator[p4r.Entity]:
@@ -246,6 +251,8 @@ class EntityReader:
                 yield entity
         elif kind == "multicast_group_entry":
             number = wanted.multicast_group_entry.multicast_group_id
+            if number > MULTICAST_GROUP_MAX:
+                raise StateError(errors.OUT_OF_RANGE, "there is no such multicast group id")
             if number and number not in self.state.multicast_groups:
                 raise _not_found(f"no multicast group {number}")
             for known in [number] if number else sorted(self.state.multicast_groups):

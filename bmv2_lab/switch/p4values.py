@@ -318,10 +318,13 @@ def encode_default(
     return message
 
 
-def encode_counter(packets: int, octets: int, data: p4r.CounterData) -> None:
-    """A counter's values."""
+def encode_counter(unit: int, packets: int, octets: int, data: p4r.CounterData) -> None:
+    """A counter's values, as far as it counts them."""
     data.SetInParent()
-    data.packet_count, data.byte_count = encode_count(packets), encode_count(octets)
+    if unit != p4i.CounterSpec.BYTES:
+        data.packet_count = encode_count(packets)
+    if unit != p4i.CounterSpec.PACKETS:
+        data.byte_count = encode_count(octets)
 
 
 def _encode_direct(
@@ -332,8 +335,8 @@ def _encode_direct(
     wanted: p4r.TableEntry,
 ) -> None:
     """Counter and meter of an entry, where the request has them."""
-    if wanted.HasField("counter_data") and table.direct_counter:
-        encode_counter(cell[PACKETS], cell[BYTES], message.counter_data)
+    if wanted.HasField("counter_data") and table.direct_counter is not None:
+        encode_counter(table.direct_counter, cell[PACKETS], cell[BYTES], message.counter_data)
     if wanted.HasField("meter_config") and table.direct_meter:
         bucket = state.meters[table.meter].buckets.get(id(cell))
         if bucket is not None:

@@ -91,7 +91,7 @@ class UpdateWriter:
             raise _invalid(f"{info.name} has no idle timeout")
         if message.idle_timeout_ns < 0:
             raise _invalid("an idle timeout cannot be negative")
-        if message.HasField("counter_data") and not info.direct_counter:
+        if message.HasField("counter_data") and info.direct_counter is None:
             raise _invalid(f"{info.name} has no direct counter")
         if message.HasField("meter_config") and not info.direct_meter:
             raise _invalid(f"{info.name} has no direct meter")
@@ -124,7 +124,7 @@ class UpdateWriter:
         table.check_insert(match, message.priority)
         cell, control = self._action(info, message)
         if message.HasField("counter_data"):
-            write_cell(cell, message.counter_data)
+            write_cell(info.direct_counter, cell, message.counter_data)
         entry = Entry(match=match, priority=message.priority, cell=cell, control=control)
         table.insert(entry)
         self._use(info, entry, 1)
@@ -156,7 +156,7 @@ class UpdateWriter:
             entry.control.controller_metadata = message.controller_metadata
             entry.control.idle_timeout_ns = message.idle_timeout_ns
         if message.HasField("counter_data"):
-            write_cell(entry.cell, message.counter_data)
+            write_cell(info.direct_counter, entry.cell, message.counter_data)
         if info.direct_meter:  # a meter that the message leaves out is green for ever
             buckets = self.state.meters[info.meter].buckets
             buckets.pop(id(entry.cell), None)
@@ -257,7 +257,7 @@ class UpdateWriter:
                 metadata=message.metadata, controller_metadata=message.controller_metadata
             )
         if message.HasField("counter_data"):
-            write_cell(table.default, message.counter_data)
+            write_cell(info.direct_counter, table.default, message.counter_data)
         if info.direct_meter:
             buckets = self.state.meters[info.meter].buckets
             buckets.pop(id(table.default), None)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of counters, meters and parser value sets."""
 
-from finsy.proto import p4r
+from finsy.proto import p4i, p4r
 
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.bytestrings import decode_value
@@ -34,22 +34,27 @@ class ArrayWriter:
         octets = self.state.counter_bytes[info.preamble.name]
         for index in indices(message, len(packets)):
             if message.HasField("data"):
-                packets[index] = message.data.packet_count
-                octets[index] = message.data.byte_count
+                packets[index], octets[index] = new_counts(
+                    info.spec.unit, packets[index], octets[index], message.data
+                )
 
-    def _cell_of(self, message: p4r.TableEntry) -> tuple[TableInfo, Cell]:
-        info = lookup(self.info.tables, message.table_id, "table")
-        return info, find_cell(self.state.tables[info.name], info, message)
+    def _table(self, message: p4r.DirectCounterEntry | p4r.DirectMeterEntry) -> TableInfo:
+        if not message.HasField("table_entry"):
+            raise _invalid("a direct resource needs its table entry")
+        return lookup(self.info.tables, message.table_entry.table_id, "table")
+
+    def _cell(self, info: TableInfo, message: p4r.TableEntry) -> Cell:
+        return find_cell(self.state.tables[info.name], info, message)
 
     def direct_counter(self, kind: int, message: p4r.DirectCounterEntry) -> None:
         """The counter of a table entry."""
-        _has_entry(message)
-        info, cell = self._cell_of(message.table_entry)
-        if not info.direct_counter:
+        info = self._table(message)
+        if info.direct_counter is None:
             raise _invalid(f"{info.name} has no direct counter")
+        cell = self._cell(info, message.table_entry)
         _only_modify(kind, "a direct counter")
         if message.HasField("data"):
-            write_cell(cell, message.data)
+            write_cell(info.direct_counter, cell, message.data)
 
     def meter(self, kind: int, message: p4r.MeterEntry) -> None:
         """One meter, or all of an array."""
@@ -64,10 +69,10 @@ class ArrayWriter:
 
     def direct_meter(self, kind: int, message: p4r.DirectMeterEntry) -> None:
         """The meter of a table entry."""
-        _has_entry(message)
-        info, cell = self._cell_of(message.table_entry)
+        info = self._table(message)
         if not info.direct_meter:
             raise _invalid(f"{info.name} has no direct meter")
+        cell = self._cell(info, message.table_entry)
         _only_modify(kind, "a direct meter")
         if message.HasField("counter_data"):
             raise StateError(errors.UNIMPLEMENTED, "meters do not count by colour")
@@ -104,11 +109,6 @@ def _only_modify(kind: int, what: str) -> None:
         raise _invalid(f"{what} can only be modified")
 
 
-def _has_entry(message: p4r.DirectCounterEntry | p4r.DirectMeterEntry) -> None:
-    if not message.HasField("table_entry"):
-        raise _invalid("a direct resource needs its table entry")
-
-
 def indices(message: p4r.CounterEntry | p4r.MeterEntry, size: int) -> range:
     """The elements that a message means: one, or all without an index."""
     if not message.HasField("index"):
@@ -121,9 +121,18 @@ def indices(message: p4r.CounterEntry | p4r.MeterEntry, size: int) -> range:
     return range(index, index + 1)
 
 
-def write_cell(cell: Cell, data: p4r.CounterData) -> None:
+def new_counts(unit: int, packets: int, octets: int, data: p4r.CounterData) -> tuple[int, int]:
+    """Packets and bytes of a counter after a write, which only sets what it counts."""
+    return (
+        packets if unit == p4i.CounterSpec.BYTES else data.packet_count,
+        octets if unit == p4i.CounterSpec.PACKETS else data.byte_count,
+    )
+
+
+def write_cell(unit: int | None, cell: Cell, data: p4r.CounterData) -> None:
     """Set the direct counter of an entry."""
-    cell[PACKETS], cell[BYTES] = data.packet_count, data.byte_count
+    assert unit is not None
+    cell[PACKETS], cell[BYTES] = new_counts(unit, cell[PACKETS], cell[BYTES], data)
 
 
 def configure(config: p4r.MeterConfig) -> Bucket | None:

@@ -146,9 +146,9 @@ def _replicas(messages: Iterable[p4r.Replica]) -> tuple[tuple[int, int], ...]:
         kind = replica.WhichOneof("port_kind")
         if kind is None or (kind == "port" and not replica.port):
             raise _invalid("a replica needs a port")
-        port = int.from_bytes(replica.port, "big") if replica.port else replica.egress_port
-        if port > PORT_MAX:
-            raise _invalid(f"ports are 0 to {PORT_MAX}")
+        port = int.from_bytes(replica.port, "big") if kind == "port" else replica.egress_port
+        if port > PORT_MAX or (kind == "port" and port == 0):
+            raise _invalid(f"ports are 1 to {PORT_MAX}")
         if replica.instance > INSTANCE_MAX:
             raise _invalid(f"instances are 0 to {INSTANCE_MAX}")
         rows.append((port, replica.instance))

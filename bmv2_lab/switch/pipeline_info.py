@@ -63,7 +63,7 @@ class TableInfo:
     entry_actions: frozenset[int]
     default_actions: frozenset[int]
     profile: str | None
-    direct_counter: bool
+    direct_counter: int | None  # its unit
     direct_meter: bool
     idle_timeout: bool
     const: bool
@@ -196,11 +196,13 @@ class PipelineInfo:
             entry_actions=frozenset(r.id for r in table.action_refs if r.scope != default_only),
             default_actions=frozenset(r.id for r in table.action_refs if r.scope != entry_only),
             profile=profile,
-            direct_counter=any(item.preamble.id in direct for item in self.message.direct_counters),
+            direct_counter=next(
+                (c.spec.unit for c in self.message.direct_counters if c.preamble.id in direct), None
+            ),
             direct_meter=spec.direct_meter is not None
             and any(item.preamble.id in direct for item in self.message.direct_meters),
             idle_timeout=idle_timeout,
-            const=spec.const_entries or table.is_const_table,
+            const=table.is_const_table,
         )
 
     def _digest(self, digest: p4i.Digest, program: SwitchProgram) -> None:
