@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bmv2_lab.backends.record import RealTimeRecord
 from bmv2_lab.closed_loop import ClosedLoop, LoopRecord, without_transparent_clocks
 from bmv2_lab.draw import DrawnFabric, draw_fabric
 from bmv2_lab.ran_fabric import RanFabric
@@ -48,6 +49,8 @@ class LabRun:
     spans: RecordedSpans
     loop: LoopRecord | None = None
     """Of a scenario whose transparent clocks the engine feeds."""
+    real_time: RealTimeRecord | None = None
+    """Of a real-time backend."""
 
 
 class NotProgrammed(Exception):

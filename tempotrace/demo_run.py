@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from bmv2_lab.backends.record import RealTimeRecord, Telemetry, check_limits
 from bmv2_lab.closed_loop_score import score_closed_loop
 from bmv2_lab.lab_run import (
     EXCHANGES_FILE,
@@ -152,7 +153,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
             if fault.span_id
         }
     counters = analysis.collection.counters
-    summary = {
+    summary: Summary = {
         "version": SUMMARY_VERSION,
         "scenario": run.scenario.name,
         "seed": run.seed,
@@ -181,10 +182,32 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         "transfers_incomplete": run.spans.transfers_incomplete,
         "samples_per_direction_min": _samples_per_direction_min(analysis),
     }
+    if run.real_time is not None:
+        summary["real_time"] = _real_time(run.real_time, summary)
+        # No clock is steered here, so the raw error is that of what the daemons report.
+        summary["sync"]["ptp_raw_error_ns_rms"] = summary["real_time"]["ptp_reported_error_ns_rms"]
     if run.loop is not None:
         score = score_closed_loop(run.loop, run.scenario, run.drawn, truth)
         summary["transparent_clock"] = _rounded(asdict(score))
     return summary
+
+
+def _real_time(record: RealTimeRecord, summary: Summary) -> dict[str, Any]:
+    """What a real-time run says of itself, with its limits."""
+    reports = summary["reports"]
+    limits = check_limits(
+        record,
+        Telemetry(
+            reports_received=reports["received"],
+            reports_lost=reports["lost"],
+            reports_rejected=reports["rejected"],
+            icrc_errors=summary["icrc_errors"],
+            transfers=summary["inversions"]["pairs"],
+            transfers_incomplete=summary["transfers_incomplete"],
+            samples_per_direction_min=summary["samples_per_direction_min"],
+        ),
+    )
+    return {**_rounded(asdict(record)), "limits": [asdict(limit) for limit in limits]}
 
 
 def attribution_verdict(answer: Mapping[str, Any]) -> AttributionVerdict:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress and result tables on the terminal."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -126,7 +127,8 @@ def print_summary(summary: dict[str, Any]) -> None:
         ),
         ("wall time", f"{summary['wall_s']} s"),
     )
-    for name, value in (*rows[:-1], *_transparent_clock_rows(summary), rows[-1]):
+    more = (*_transparent_clock_rows(summary), *_real_time_rows(summary))
+    for name, value in (*rows[:-1], *more, rows[-1]):
         table.add_row(name, value)
     Console().print(table)
 
@@ -145,3 +147,30 @@ def _transparent_clock_rows(summary: dict[str, Any]) -> tuple[tuple[str, str], .
             f"drift {found['drift_ns_max']:.1f} ns",
         ),
     )
+
+
+def _real_time_rows(summary: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Of a run on real packets: what the daemons reported, and how exact the cables were."""
+    found = summary.get("real_time")
+    if found is None:
+        return ()
+    wires, ntp_ns = found["wires"], found["ntp_reported_error_ns_rms"]
+    rows = [
+        ("backend", f"{found['backend']}, cables by {found['cable_delays']}"),
+        (
+            "NTP error",
+            f"{math.nan if ntp_ns is None else ntp_ns:.0f} ns rms, "
+            f"{found['ntp_measurements']} measurements",
+        ),
+    ]
+    if wires is not None:
+        rows.append(
+            (
+                "cables' lateness",
+                f"{wires['late_ns_p50'] / 1000:.0f} us median, "
+                f"{wires['late_ns_p99'] / 1000:.0f} us p99, {wires['frames']} frames",
+            )
+        )
+    passed = sum(one["passed"] for one in found["limits"])
+    rows.append(("limits kept", f"{passed} of {len(found['limits'])}"))
+    return tuple(rows)

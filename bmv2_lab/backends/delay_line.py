@@ -36,8 +36,9 @@ class DelayLine(Generic[T]):
         """When the next frame is due."""
         return self._queue[0][0] if self._queue else None
 
-    def take(self, now_ns: int) -> T | None:
-        """The next frame if it is due."""
+    def take(self, now_ns: int) -> tuple[int, T] | None:
+        """The next frame if it is due, and when it was."""
         if not self._queue or self._queue[0][0] > now_ns:
             return None
-        return heapq.heappop(self._queue)[2]
+        due_ns, _, frame = heapq.heappop(self._queue)
+        return due_ns, frame

@@ -63,6 +63,13 @@ class Child:
             raise self._ended()
         return line.decode().rstrip("\n")
 
+    def end_input(self) -> None:
+        """Tell it to end; it may still have last words."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process.stdin = None
+
     def check(self) -> None:
         """BackendError if it has ended."""
         if self._process.poll() is not None:
@@ -75,10 +82,7 @@ class Child:
 
     def close(self) -> None:
         """End it."""
-        if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-            self._process.stdin = None
+        self.end_input()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         end_process(self._process)

@@ -63,7 +63,10 @@ class RealTimeFabric:
         self._time = time_base
         self._read_switch = read_switch
         self._ports: list[PacketPort] = []
-        self.host_nodes = {host.name: self._host(host.name, network) for host in self._fabric.hosts}
+        self._real_hosts = {
+            host.name: self._host(host.name, network) for host in self._fabric.hosts
+        }
+        self.host_nodes: dict[str, HostNode] = {**self._real_hosts}
         self._capture(network)
         self.endpoints = self._make_endpoints()
         self.jobs = self._make_jobs()
@@ -87,6 +90,11 @@ class RealTimeFabric:
     def host_nodes_of(self, tenant: str) -> list[HostNode]:
         """The tenant's hosts, in the order of the fabric."""
         return [self.host_nodes[host.name] for host in self._fabric.hosts if host.tenant == tenant]
+
+    @property
+    def transmit_stamps_lost(self) -> int:
+        """Frames of hosts whose transmit stamp never came."""
+        return sum(node.stamps_lost for node in self._real_hosts.values())
 
     def close(self) -> None:
         """Close the sockets."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a scenario in real time: builds the network, programs the switches, starts ptp4l, measures.
+"""Runs a scenario in real time: builds the network, programs the switches, starts the daemons.
 
 Whatever ends the run, nothing of it is left: processes die with this one, namespaces go with the
 last process in them, and interfaces with their namespaces.
@@ -7,27 +7,24 @@ last process in them, and interfaces with their namespaces.
 
 import asyncio
 import contextlib
-import json
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-from bmv2_lab.backends.bmv2 import MininetNetwork, switch_epochs_ns
+from bmv2_lab.backends.cable_delays import start_cables
+from bmv2_lab.backends.chronyd import start_chronyd
 from bmv2_lab.backends.needs import BackendError, check_needs
-from bmv2_lab.backends.network import Network, build_network
-from bmv2_lab.backends.process import Child
 from bmv2_lab.backends.ptp4l import start_ptp4l
-from bmv2_lab.backends.real_time_fabric import ReadSwitch, RealTimeFabric
-from bmv2_lab.backends.switches import SwitchesPlan
+from bmv2_lab.backends.real_time_fabric import RealTimeFabric
+from bmv2_lab.backends.record import real_time_record
+from bmv2_lab.backends.running_switches import RunningSwitches, start_switches
 from bmv2_lab.backends.time_base import TimeBase
 from bmv2_lab.backends.variant import draw_real_time, real_time_variant
-from bmv2_lab.backends.wires import READY, Direction, WiresPlan
 from bmv2_lab.draw import DrawnFabric
 from bmv2_lab.lab_run import LabRun, Progress
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.spans import record_spans
-from controller.client import deploy
+from controller.client import DeployResult, deploy
 from controller.pipeline import load_pipeline
 
 STEP_NS_MAX = 1_000_000
@@ -43,43 +40,42 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tempotrace-lab-")))
         progress("network", 0.0)
-        start = _start_bmv2 if backend == "bmv2" else _start_embedded
-        running = start(drawn, directory, stack)
-        wires = Child("bmv2_lab.backends.wires", wires_plan(drawn, running.network))
-        stack.callback(wires.close)
-        if wires.line() != READY:
-            raise BackendError("the wires did not start")
+        switches = start_switches(backend, drawn, directory, stack)
+        cables = start_cables(switches.network, drawn.links)
+        stack.callback(cables.close)
         progress("deploy", 0.0)
-        deployment = asyncio.run(deploy(drawn.fabric, running.addresses, load_pipeline()))
-        if not deployment.ok:
-            raise BackendError(f"deploy: {deployment.errors or deployment.drift_count}")
+        deployment = _program(drawn, switches)
         time_base = TimeBase.now()
-        read_switch = running.forward(time_base)
-        network = running.network
-        lab = RealTimeFabric(variant, seed, drawn, network, time_base, read_switch)
+        read_switch = switches.forward(time_base)
+        hosts = switches.network.hosts
+        lab = RealTimeFabric(variant, seed, drawn, switches.network, time_base, read_switch)
         stack.callback(lab.close)
-        daemons = start_ptp4l(
+        ptp = start_ptp4l(
             drawn.fabric,
-            network.hosts,
+            hosts,
             directory,
             interval_ns=variant.ptp_interval_ns,
             dscp=variant.ptp_dscp,
             stack=stack,
         )
-        lab.follow(daemons)
+        lab.follow(ptp)
+        ntp = start_chronyd(drawn.fabric, hosts, directory, stack)
+
+        checks: list[Callable[[], None]] = [cables.check, switches.check]
+        checks += [daemon.check for daemon in ptp.values()]
+        checks += [daemon.check for daemon in ntp.values()]
 
         def step(now_ns: int) -> None:
             progress("run", now_ns / variant.duration_ns)
-            wires.check()
-            running.check()
-            for daemon in daemons.values():
-                daemon.check()
+            for check in checks:
+                check()
 
         lab.run(step)
         stepped_ns = time_base.stepped_ns()
         if abs(stepped_ns) > STEP_NS_MAX:
             raise BackendError(f"the machine's clock was set by {stepped_ns} ns during the run")
         progress("run", 1.0)
+        reference = drawn.fabric.ptp.grandmaster
         return LabRun(
             scenario=variant,
             seed=seed,
@@ -87,74 +83,24 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
             lab=lab,
             deployment=deployment,
             spans=record_spans(lab, seed),
+            real_time=real_time_record(
+                backend=backend,
+                cable_delays=cables.method,
+                exchanges=lab.result.exchanges,
+                clients=[host.name for host in drawn.fabric.hosts if host.name != reference],
+                windows=lab.truth.windows,
+                window_ns=variant.window_ns,
+                ntp={name: daemon.measurements() for name, daemon in ntp.items()},
+                wires=cables.finish(),
+                transmit_stamps_lost=lab.transmit_stamps_lost,
+            ),
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningSwitches:
-    """The switches of a fabric, running but not yet programmed."""
-
-    network: Network
-    addresses: Mapping[str, str]
-    """P4Runtime, by switch."""
-    forward: Callable[[TimeBase], ReadSwitch]
-    """Have them forward from now on; tells how to read their clocks."""
-    check: Callable[[], None]
-    """BackendError if one has ended."""
-
-
-def _start_embedded(
-    drawn: DrawnFabric, _directory: Path, stack: contextlib.ExitStack
-) -> RunningSwitches:
-    network = build_network(drawn.fabric)
-    stack.callback(network.close)
-    child = Child(
-        "bmv2_lab.backends.switches",
-        SwitchesPlan(
-            fabric=drawn.fabric,
-            oscillators=drawn.oscillators,
-            interfaces=network.interfaces.ports,
-            namespace=network.namespace.path,
-        ),
-    )
-    stack.callback(child.close)
-
-    def forward(time_base: TimeBase) -> ReadSwitch:
-        child.send(time_base)
-        return lambda name, true_ns: drawn.oscillators[name].read_ns(true_ns)
-
-    return RunningSwitches(
-        network=network,
-        addresses=json.loads(child.line()),
-        forward=forward,
-        check=child.check,
-    )
-
-
-def _start_bmv2(
-    drawn: DrawnFabric, directory: Path, stack: contextlib.ExitStack
-) -> RunningSwitches:
-    mininet = MininetNetwork(drawn.fabric, directory)
-    stack.callback(mininet.close)
-
-    def forward(time_base: TimeBase) -> ReadSwitch:
-        epochs_ns = switch_epochs_ns(drawn.fabric, mininet.connect_thrift, time_base)
-        return lambda name, true_ns: true_ns + epochs_ns[name]
-
-    return RunningSwitches(
-        network=mininet.network,
-        addresses=mininet.addresses(),
-        forward=forward,
-        check=mininet.check,
-    )
-
-
-def wires_plan(drawn: DrawnFabric, network: Network) -> WiresPlan:
-    """Both directions of every cable with their true delays."""
-    directions = []
-    for cable, link in zip(network.interfaces.cables, drawn.links, strict=True):
-        directions += [
-            Direction(receives=cable.wire_a, sends=cable.wire_b, delay_ns=link.a_to_b_ns),
-            Direction(receives=cable.wire_b, sends=cable.wire_a, delay_ns=link.b_to_a_ns),
-        ]
-    return WiresPlan(directions=tuple(directions), namespace=network.namespace.path)
+def _program(drawn: DrawnFabric, switches: RunningSwitches) -> DeployResult:
+    """Have the controller program all switches, over P4Runtime as anywhere else."""
+    result = asyncio.run(deploy(drawn.fabric, switches.addresses, load_pipeline()))
+    if not result.ok:
+        found = [*map(str, result.errors), f"{result.drift_count} entries differ"]
+        raise BackendError(f"deploy: {found[0]}")
+    return result

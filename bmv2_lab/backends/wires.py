@@ -4,9 +4,10 @@
 Used where the kernel has no netem. Each direction has its own delay, counted from the kernel's
 receive stamp, so that the time this process takes to wake up is part of the delay and not on top
 of it, as long as it is shorter. Reads a pickled `WiresPlan` from standard input, says `ready`, and
-ends when standard input does.
+ends when standard input does; its last line says how late it was.
 """
 
+import json
 import os
 import select
 import signal
@@ -20,6 +21,8 @@ from bmv2_lab.backends.packet_port import FRAMES_PER_TURN, PacketPort, open_port
 from bmv2_lab.backends.process import be_punctual, read_value
 
 READY = "ready"
+LATE_KEPT_MAX = 1_000_000
+"""Frames whose lateness is told: the first ones; 8 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class Wires:
             ports[one.receives]: (lane, one.delay_ns, ports[one.sends])
             for lane, one in enumerate(plan.directions)
         }
+        self._late_ns: list[int] = []
         self._by_fd = {port.fileno(): port for port in self._lanes}
         self._line: DelayLine[tuple[PacketPort, bytes]] = DelayLine()
 
@@ -68,6 +72,11 @@ class Wires:
         self._release()
         return True
 
+    def last_words(self) -> str:
+        """One line of JSON: how late every frame was handed on, and how many were lost."""
+        lost = self._line.lost + sum(port.refused for port in self._lanes)
+        return json.dumps({"late_ns": self._late_ns, "lost": lost})
+
     def _take_in(self, port: PacketPort) -> None:
         lane, delay_ns, sender = self._lanes[port]
         for _ in range(FRAMES_PER_TURN):
@@ -79,9 +88,13 @@ class Wires:
             self._line.put(lane, due_ns, (sender, received.frame))
 
     def _release(self) -> None:
-        while (due := self._line.take(time.monotonic_ns())) is not None:
-            sender, frame = due
+        now_ns = time.monotonic_ns()
+        while (due := self._line.take(now_ns)) is not None:
+            due_ns, (sender, frame) = due
             sender.send(frame)
+            if len(self._late_ns) < LATE_KEPT_MAX:
+                self._late_ns.append(now_ns - due_ns)
+            now_ns = time.monotonic_ns()
 
 
 def main() -> None:
@@ -96,6 +109,7 @@ def main() -> None:
     os.set_blocking(stop_fd, False)
     while wires.turn(stop_fd):
         pass
+    sys.stdout.write(wires.last_words() + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a real-time run says of itself beyond the files, and the limits on that. Pure.
+
+On one kernel all hosts' clocks are one clock: the true offset is zero, and whatever ptp4l and
+chronyd report is error. Limits are on telemetry and truth alone; what the engine makes of them has
+limits of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bmv2_lab.backends.cable_delays import WireStatistics
+from bmv2_lab.backends.chronyd import NtpMeasurement
+from bmv2_lab.truth import TrueWindow
+from correction.exchange import estimate_offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimeLimits:
+    """What a run must keep to, by backend."""
+
+    exchanges_per_client_min: int
+    """Of each client and window, at Syncs every 125 ms."""
+    wire_late_ns_p99_max: int
+    """The forwarder's lateness; on a machine with nothing else to do it is below 0.1 ms."""
+    transfers_incomplete_share_max: float
+    reports_lost_share_max: float
+
+
+LIMITS = {
+    "veth": RealTimeLimits(
+        exchanges_per_client_min=2,
+        wire_late_ns_p99_max=10_000_000,
+        transfers_incomplete_share_max=0.02,
+        reports_lost_share_max=0.01,
+    ),
+    "bmv2": RealTimeLimits(
+        exchanges_per_client_min=2,
+        wire_late_ns_p99_max=20_000_000,
+        transfers_incomplete_share_max=0.02,
+        reports_lost_share_max=0.02,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTimeRecord:
+    """The run itself, beside its telemetry."""
+
+    backend: str
+    cable_delays: str
+    """`netem` or `forwarder`."""
+    ptp_reported_error_ns_rms: float | None
+    """What ptp4l reports as its offset, all clients, exchanges inside of windows."""
+    ptp_exchanges_per_client_min: int
+    """Fewest exchanges of a client inside of one window."""
+    ntp_reported_error_ns_rms: float | None
+    """What chronyd reports, all clients, the whole run; None if it reported nothing."""
+    ntp_measurements: int
+    wires: WireStatistics | None
+    transmit_stamps_lost: int
+
+
+def real_time_record(
+    *,
+    backend: str,
+    cable_delays: str,
+    exchanges: Sequence[tuple[str, np.void]],
+    clients: Sequence[str],
+    windows: Sequence[TrueWindow],
+    window_ns: int,
+    ntp: Mapping[str, Sequence[NtpMeasurement]],
+    wires: WireStatistics | None,
+    transmit_stamps_lost: int,
+) -> RealTimeRecord:
+    """Put together what a run left."""
+    offsets_ns: list[float] = []
+    fewest: list[int] = []
+    for client in clients:
+        rows = [row for name, row in exchanges if name == client]
+        for window in windows:
+            inside = [
+                row
+                for row in rows
+                if abs(int(row["t2_local_ns"]) - window.reference_ns) <= window_ns // 2
+            ]
+            fewest.append(len(inside))
+            offsets_ns += [_offset_ns(row) for row in inside]
+    ntp_ns = [one.offset_ns for measured in ntp.values() for one in measured]
+    return RealTimeRecord(
+        backend=backend,
+        cable_delays=cable_delays,
+        ptp_reported_error_ns_rms=_rms(offsets_ns),
+        ptp_exchanges_per_client_min=min(fewest, default=0),
+        ntp_reported_error_ns_rms=_rms(ntp_ns),
+        ntp_measurements=len(ntp_ns),
+        wires=wires,
+        transmit_stamps_lost=transmit_stamps_lost,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """What the collector and the NICs counted."""
+
+    reports_received: int
+    reports_lost: int
+    reports_rejected: int
+    icrc_errors: int
+    transfers: int
+    transfers_incomplete: int
+    samples_per_direction_min: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitFound:
+    """One figure, its range and whether it is inside."""
+
+    name: str
+    found: float
+    range: str
+    passed: bool
+
+
+def check_limits(record: RealTimeRecord, telemetry: Telemetry) -> tuple[LimitFound, ...]:
+    """Every limit of the backend against one run."""
+    limits = LIMITS[record.backend]
+    sent = telemetry.reports_received + telemetry.reports_lost
+    found = [
+        _at_most("reports rejected", telemetry.reports_rejected, 0),
+        _at_most(
+            "reports lost, share",
+            telemetry.reports_lost / max(1, sent),
+            limits.reports_lost_share_max,
+        ),
+        _at_most("frames with a wrong ICRC", telemetry.icrc_errors, 0),
+        _at_most(
+            "transfers incomplete, share",
+            telemetry.transfers_incomplete / max(1, telemetry.transfers),
+            limits.transfers_incomplete_share_max,
+        ),
+        _at_least(
+            "PTP exchanges of a client in a window",
+            record.ptp_exchanges_per_client_min,
+            limits.exchanges_per_client_min,
+        ),
+        _at_least("NTP measurements", record.ntp_measurements, 1),
+        _at_least(
+            "samples of a fabric link in one direction, window and length class",
+            telemetry.samples_per_direction_min,
+            1,
+        ),
+    ]
+    if record.wires is not None:
+        found += [
+            _at_most("frames lost on cables", record.wires.lost, 0),
+            _at_most(
+                "99th percentile of cables' lateness, ns",
+                record.wires.late_ns_p99,
+                limits.wire_late_ns_p99_max,
+            ),
+        ]
+    return tuple(found)
+
+
+def _at_most(name: str, found: float, limit: float) -> LimitFound:
+    return LimitFound(name=name, found=found, range=f"at most {limit:g}", passed=found <= limit)
+
+
+def _at_least(name: str, found: float, limit: float) -> LimitFound:
+    return LimitFound(name=name, found=found, range=f"at least {limit:g}", passed=found >= limit)
+
+
+def _offset_ns(row: np.void) -> float:
+    return float(
+        estimate_offset(
+            t1_reference_ns=int(row["t1_reference_ns"]),
+            t2_local_ns=int(row["t2_local_ns"]),
+            t3_local_ns=int(row["t3_local_ns"]),
+            t4_reference_ns=int(row["t4_reference_ns"]),
+            c1_ns=int(row["c1_ns"]),
+            c2_ns=int(row["c2_ns"]),
+        ).offset_ns
+    )
+
+
+def _rms(values: Sequence[float]) -> float | None:
+    return float(np.sqrt(np.mean(np.square(values)))) if values else None
