@@ -5,7 +5,7 @@ import asyncio
 import json
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -82,6 +82,21 @@ def run(
         else:
             display.close()
             print_summary(finished.summary)
+        broken = broken_limits(finished.summary)
+    for line in broken:
+        typer.echo(line, err=True)
+    if broken:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def broken_limits(summary: dict[str, Any]) -> list[str]:
+    """A line for each limit of a real-time run that was not kept."""
+    limits = summary.get("real_time", {}).get("limits", [])
+    return [
+        f"limit not kept: {one['name']}: {one['found']:g}, expected {one['range']}"
+        for one in limits
+        if not one["passed"]
+    ]
 
 
 def _runner(backend: str) -> RunScenario:
