@@ -5,12 +5,12 @@ Each purpose has a random stream of its own, so that changing one part of a scen
 reshuffle the others.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, unique
 
 import numpy as np
 
-from bmv2_lab.fabric_of import inner_links, scenario_fabric
+from bmv2_lab.fabric_of import inner_links, leaf_names, scenario_fabric
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.background import Load
 from bmv2_lab.simulator.clocks import Oscillator
@@ -47,6 +47,8 @@ class Stream(IntEnum):
     FAULTS = 10
     REPORTS = 11
     SPAN_IDS = 12
+    REPORT_LOSS = 13
+    EVENTS = 14
 
 
 def stream(seed: int, purpose: Stream, index: int = 0) -> np.random.Generator:
@@ -97,6 +99,7 @@ def _draw_links(
 ) -> tuple[TrueLink, ...]:
     nuisance = scenario.nuisance
     inner = inner_links(fabric)
+    leaf_rank = {name: rank for rank, name in enumerate(leaf_names(fabric))}
     bad_count = round(len(inner) * scenario.bad_link_share)
     bad = set(rng.choice(inner, size=bad_count, replace=False).tolist()) if bad_count else set()
     links: list[TrueLink] = []
@@ -109,6 +112,8 @@ def _draw_links(
         if index in bad:
             size_ns = rng.uniform(scenario.bad_link_ns_min, scenario.bad_link_ns_max)
             asymmetry_ns = size_ns * rng.choice((-1.0, 1.0))
+        if link.a.node in leaf_rank and link.b.node not in leaf_rank and index in inner:
+            asymmetry_ns += scenario.tier_gradient_ns * leaf_rank[link.a.node]
         # The longer direction is longer; the shorter one keeps the cable's own delay, so that
         # the certified minimum holds in both.
         links.append(
@@ -160,6 +165,10 @@ def _draw_stamp_points(
                     declared.egress.uncertainty_ns,
                 ),
             )
+    for bias in scenario.stamp_biases:
+        for end, point in result.items():
+            if end.node == bias.node and (not bias.ports or end.port in bias.ports):
+                result[end] = replace(point, ingress_ns=point.ingress_ns + bias.ingress_ns)
     return result
 
 
@@ -201,12 +210,13 @@ def _draw_loads(
     congestion = scenario.congestion
     inner = [fabric.links[index] for index in inner_links(fabric)]
     ends = [end for link in inner for end in (link.a, link.b)]
-    count = round(len(ends) * congestion.congested_ports_share)
-    chosen = rng.choice(len(ends), size=count, replace=False).tolist() if count else []
-    congested = {ends[i] for i in chosen}
-    base = Load(share=congestion.base_share, burst_frames=2.0)
+    some = [end for end in ends if not congestion.only_at or end.node in congestion.only_at]
+    count = round(len(some) * congestion.congested_ports_share)
+    chosen = rng.choice(len(some), size=count, replace=False).tolist() if count else []
+    congested = {some[i] for i in chosen}
+    base = {0: Load(share=congestion.base_share, burst_frames=2.0)} if congestion.base_share else {}
     heavy = {
         0: Load(share=congestion.best_effort_share, burst_frames=congestion.burst_frames),
         1: Load(share=congestion.roce_share, burst_frames=2.0),
     }
-    return {end: heavy if end in congested else {0: base} for end in ends}
+    return {end: heavy if end in congested else base for end in ends}

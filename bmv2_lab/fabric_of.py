@@ -8,8 +8,12 @@ import numpy as np
 from bmv2_lab.scenarios import Scenario
 from controller.fabric import DeviceModel, Fabric, PtpRole
 from controller.fabric_generate import device_models, leaf_spine, leaf_spine_link_count
-from controller.fabric_telemetry import Probes
+from controller.fabric_telemetry import Probes, QueueReport
+from controller.routing import attached_hosts
 from correction.model import ClockKind
+
+QUEUE_REPORT_QUOTA = 1_000
+"""Congestion reports per episode: all of them."""
 
 
 def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
@@ -31,10 +35,31 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         rate_offset_max_ppb=nuisance.rate_offset_max_ppb,
         wander_ns_per_s_sqrt_s=nuisance.wander_ns_per_s_sqrt_s,
         link_latency_ns_max=float(nuisance.module_latency_ns_max),
+        tenants=scenario.tenants,
     )
+    fabric = replace(
+        fabric,
+        qos=replace(
+            fabric.qos,
+            ecn=tuple(
+                replace(one, threshold_packets=scenario.ecn_threshold_packets)
+                for one in fabric.qos.ecn
+            ),
+        ),
+    )
+    if scenario.queue_report_packets:
+        congested = QueueReport(
+            queue=1, depth_packets=scenario.queue_report_packets, quota=QUEUE_REPORT_QUOTA
+        )
+        fabric = replace(fabric, reports=replace(fabric.reports, queues=(congested,)))
     if scenario.probe_budget_pps:
         fabric = replace(fabric, probes=Probes(budget_pps=scenario.probe_budget_pps))
     return fabric
+
+
+def leaf_names(fabric: Fabric) -> tuple[str, ...]:
+    """The switches with hosts, in the order of the file."""
+    return tuple(name for name, local in attached_hosts(fabric).items() if local)
 
 
 def inner_links(fabric: Fabric) -> list[int]:

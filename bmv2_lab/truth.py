@@ -65,6 +65,22 @@ class TrueFault:
     """The fault met its packet."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrueEvent:
+    """Something that the scenario did to the fabric, beyond chance."""
+
+    kind: str
+    """What: `stamp_bias`, `link_down`, `clock_step` ... (docs/scenarios.md)."""
+    entity: str
+    """Where: a switch, a host, `switch:port`, a link; empty: everywhere."""
+    from_true_ns: int = 0
+    until_true_ns: int | None = None
+    """None: to the end of the run, or no matter of time."""
+    value: float = 0.0
+    """How much, in `unit`."""
+    unit: str = ""
+
+
 @dataclass(slots=True, kw_only=True)
 class Truth:
     """Everything that is true of one run."""
@@ -75,6 +91,7 @@ class Truth:
     rate_offset_ppb: dict[str, float]
     windows: list[TrueWindow] = field(default_factory=list)
     faults: list[TrueFault] = field(default_factory=list)
+    events: list[TrueEvent] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
         """Write truth.json."""

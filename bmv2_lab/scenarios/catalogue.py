@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenarios by name; the first is the demo's."""
+"""The scenarios by name; the first is the demo's, those with a number come last."""
 
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 
 from bmv2_lab.nuisance import Nuisance
+from bmv2_lab.scenarios import numbered
 from bmv2_lab.scenarios.parameters import ClosedLoop, Congestion, Scenario
 
 NS_PER_S = 1_000_000_000
@@ -88,7 +91,19 @@ _ALL = (
     ),
 )
 
-SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
+
+def _numbered() -> tuple[Scenario, ...]:
+    """Those of the files in `numbered`, in order of their numbers."""
+    found: list[Scenario] = []
+    for module in iter_modules(numbered.__path__):
+        found += import_module(f"{numbered.__name__}.{module.name}").SCENARIOS
+    return tuple(sorted(found, key=lambda scenario: scenario.number or 0))
+
+
+NUMBERED = _numbered()
+"""The catalogue of docs/scenarios.md: each with limits."""
+
+SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in (*_ALL, *NUMBERED)}
 
 
 def scenario_by_name(name: str) -> Scenario:

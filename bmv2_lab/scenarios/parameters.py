@@ -4,6 +4,8 @@
 from dataclasses import dataclass, field
 
 from bmv2_lab.nuisance import Nuisance
+from bmv2_lab.scenarios.disturbances import Event, StampBias, Straggler
+from bmv2_lab.scenarios.limits import Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,18 @@ class Congestion:
     """RoCE background load on a congested port."""
     burst_frames: float = 16.0
     """Mean burst of the congested best-effort queue."""
+    only_at: tuple[str, ...] = ()
+    """Switches whose fabric ports may be congested; empty: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Who sends to whom in a training step, and over what span of time."""
+
+    incast: bool = False
+    """All ranks send to rank 0, in place of each to its two neighbours on the ring."""
+    spread_ns: int = 400_000_000
+    """Messages of a step are posted over this, as buckets of an overlapped all-reduce are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +56,11 @@ class Scenario:
 
     name: str
     summary: str
+    """What is in it, and what for."""
+    number: int | None = None
+    """Place in the catalogue of scenarios with limits."""
+    limits: tuple[Limit, ...] = ()
+    """What telemetry and truth of every run must satisfy."""
     leaves: int = 8
     spines: int = 4
     hosts_per_leaf: int = 2
@@ -81,3 +100,17 @@ class Scenario:
     closed_loop: ClosedLoop | None = None
     probe_budget_pps: int = 0
     """Link probes a second in windows, all links together; 0: none."""
+    tenants: tuple[str, ...] = ("alpha", "beta")
+    traffic: Traffic = field(default_factory=Traffic)
+    ecn_threshold_packets: int = 200
+    """Of the RoCE queue."""
+    queue_report_packets: int = 0
+    """RoCE packets that leave this many behind are reported as congested; 0: none are."""
+    tier_gradient_ns: float = 0.0
+    """a_uv of every uplink of leaf n is (n - 1) times this more than chance makes it."""
+    stamp_biases: tuple[StampBias, ...] = ()
+    straggler: Straggler | None = None
+    report_loss_share: float = 0.0
+    """Share of the reports that never reach the collector, each by chance."""
+    events: tuple[Event, ...] = ()
+    """What happens while it runs."""

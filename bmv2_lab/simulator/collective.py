@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of one tenant: a bidirectional ring all-reduce over many queue pairs.
+"""Training steps of one tenant: a bidirectional ring all-reduce over many queue pairs, or incast.
 
 A step is a trace: a root span on rank 0, one `allreduce` span per rank, and under each a pair of
 `rdma.send` and `rdma.recv` spans per message. Messages of a step are spread over it, as bucketed
 all-reduces that overlap with the backward pass are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
+from bmv2_lab.scenarios import Traffic
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.rdma import QueuePair, RdmaHost, Transfer
 from controller.fabric import Host
@@ -18,11 +20,12 @@ from controller.fabric import Host
 STEP_START_NS = (1_500, 9_000)
 """From the root span's start to a rank's start, uniform: rank 0's go-ahead reaches it."""
 FIRST_POST_NS = 20_000
-STEP_SPREAD_NS = 400_000_000
-"""A step's messages are posted over this span of time."""
+"""A rank's first message is posted this long after its start."""
 RANK_END_NS = 1_000
 STEP_END_NS = 6_000
 QPN_BASE = 0x100
+RING = Traffic()
+NO_STALLS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +67,10 @@ class RingJob:
         packets_per_message: int,
         payload_bytes: int,
         rng: np.random.Generator,
+        traffic: Traffic = RING,
+        stalls_ns: Mapping[str, int] = NO_STALLS,
     ) -> None:
+        """stalls_ns: by host, what its slow software adds before each message's first packet."""
         self.tenant = tenant
         self.hosts = hosts
         self.steps: list[StepRun] = []
@@ -73,20 +79,20 @@ class RingJob:
         self._packets = packets_per_message
         self._payload_bytes = payload_bytes
         self._rng = rng
+        self._traffic = traffic
+        self._stalls_ns = stalls_ns
         self._qps = self._connect(qps_per_peer)
 
     def _connect(self, qps_per_peer: int) -> dict[str, list[QueuePair]]:
-        """Queue pairs to both ring neighbours; numbers differ from host to host."""
-        count = len(self.hosts)
+        """Queue pairs to all peers; numbers differ from host to host."""
+        pairs_max = qps_per_peer * (len(self.hosts) if self._traffic.incast else 4)
         numbers = {
-            host.name: iter(
-                (QPN_BASE + np.cumsum(self._rng.integers(1, 40, 4 * qps_per_peer))).tolist()
-            )
+            host.name: iter((QPN_BASE + np.cumsum(self._rng.integers(1, 40, pairs_max))).tolist())
             for host in self.hosts
         }
         result: dict[str, list[QueuePair]] = {host.name: [] for host in self.hosts}
         for rank, host in enumerate(self.hosts):
-            for neighbour in (self.hosts[(rank + 1) % count], self.hosts[(rank - 1) % count]):
+            for neighbour in self._peers(rank):
                 for _ in range(qps_per_peer):
                     result[host.name].append(
                         QueuePair(
@@ -98,6 +104,13 @@ class RingJob:
                     )
         return result
 
+    def _peers(self, rank: int) -> tuple[Host, ...]:
+        """Whom a rank sends to: both neighbours on the ring, or rank 0."""
+        if self._traffic.incast:
+            return self.hosts[:1] if rank else ()
+        count = len(self.hosts)
+        return self.hosts[(rank + 1) % count], self.hosts[(rank - 1) % count]
+
     def schedule_step(
         self, start_ns: int, on_transfer: Callable[[StepRun, RankRun, Transfer], None]
     ) -> StepRun:
@@ -106,7 +119,7 @@ class RingJob:
             tenant=self.tenant,
             step=len(self.steps),
             ranks=[RankRun(host=host, rank=rank) for rank, host in enumerate(self.hosts)],
-            open_ranks=len(self.hosts),
+            open_ranks=sum(1 for host in self.hosts if self._qps[host.name]),
         )
         self.steps.append(run)
         self._engine.at(start_ns, self._start_root, run)
@@ -120,7 +133,9 @@ class RingJob:
                 transfer.on_done = lambda _t, r=rank_run: self._transfer_done(run, r)
                 rank_run.transfers.append(transfer)
                 self._endpoints[qp.remote.name].expect(transfer)
-                post_ns = rank_start_ns + int(self._rng.integers(FIRST_POST_NS, STEP_SPREAD_NS))
+                transfer.sender_stall_ns += self._stalls_ns.get(rank_run.host.name, 0)
+                wait_ns = int(self._rng.integers(FIRST_POST_NS, self._traffic.spread_ns))
+                post_ns = rank_start_ns + wait_ns
                 self._engine.at(post_ns, endpoint.post, transfer)
                 on_transfer(run, rank_run, transfer)
             rank_run.open_count = len(rank_run.transfers)
@@ -142,6 +157,9 @@ class RingJob:
         rank_run.end_local_ns = self._read(rank_run.host)
         run.open_ranks -= 1
         if run.open_ranks == 0:
+            for waiting in run.ranks:  # ranks that only receive
+                if not waiting.transfers:
+                    waiting.end_local_ns = self._read(waiting.host)
             self._engine.at(self._engine.now_ns + STEP_END_NS, self._end_root, run)
 
     def _end_root(self, run: StepRun) -> None:

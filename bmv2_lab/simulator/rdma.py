@@ -32,6 +32,9 @@ HOST_COMPLETION_NS = (300, 900)
 NIC_ACK_NS = 180
 """The responder NIC's turnaround of an acknowledgement."""
 PSN_MASK = 0xFF_FFFF
+TRAFFIC_CLASS_OFFSET = ETHERNET.byte_count + 1
+"""DSCP and ECN of an untagged IPv4 frame."""
+ECN_MASK = ECN_CE = 3
 BTH_OFFSET = ETHERNET.byte_count + IPV4.byte_count + UDP.byte_count
 
 
@@ -98,6 +101,8 @@ class RdmaCounters:
     ack_frames: int = 0
     icrc_errors: int = 0
     unexpected: int = 0
+    congestion_marks: int = 0
+    """Data frames that came marked Congestion Experienced."""
 
 
 class RdmaHost:
@@ -176,6 +181,7 @@ class RdmaHost:
         if bth.opcode == BthOpcode.ACKNOWLEDGE:
             self._on_ack(bth.dest_qp, bth.psn)
         else:
+            self.counters.congestion_marks += frame[TRAFFIC_CLASS_OFFSET] & ECN_MASK == ECN_CE
             self._on_data(bth.dest_qp, bth.psn, rx_local_ns)
 
     def _on_data(self, dest_qp: int, psn: int, rx_local_ns: int) -> None:

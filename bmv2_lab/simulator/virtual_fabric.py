@@ -23,6 +23,7 @@ from bmv2_lab.simulator.ptp import PtpClient, PtpTransmitter
 from bmv2_lab.simulator.rdma import RdmaHost
 from bmv2_lab.simulator.switch_node import INGRESS_PROCESSING_NS, SwitchNode
 from bmv2_lab.simulator.wire import Receive, Wire
+from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.fabric import LinkEnd
@@ -42,6 +43,9 @@ class LabResult:
 
     reports: list[tuple[int, bytes]] = field(default_factory=list)
     """(capture time on the collector's clock, frame), in order of arrival."""
+    reports_sent: int = 0
+    reports_lost: int = 0
+    """On the way to the collector."""
     ptp_lines: list[str] = field(default_factory=list)
     """Lines of `exchanges.jsonl`."""
     exchanges: list[tuple[str, np.void]] = field(default_factory=list)
@@ -69,12 +73,14 @@ class VirtualFabric:
             seed=seed,
             links=drawn.links,
             rate_offset_ppb=drawn.rate_offset_ppb,
+            events=[*standing_events(scenario, drawn.fabric)],
         )
         self._seed = seed
         self._drawn = drawn
         self._fabric = drawn.fabric
         self.engine = Engine()
         self._report_rng = stream(seed, Stream.REPORTS)
+        self._loss_rng = stream(seed, Stream.REPORT_LOSS)
         self.phcs = {
             host.name: SteeredClock(drawn.oscillators[host.name]) for host in self._fabric.hosts
         }
@@ -222,6 +228,8 @@ class VirtualFabric:
         }
 
     def _make_jobs(self) -> list[RingJob]:
+        slow = self.scenario.straggler
+        stalls_ns = {} if slow is None else {slow.host: slow.stall_ns}
         return [
             RingJob(
                 self.engine,
@@ -232,6 +240,8 @@ class VirtualFabric:
                 packets_per_message=self.scenario.packets_per_message,
                 payload_bytes=self.scenario.payload_bytes,
                 rng=stream(self._seed, Stream.TRAFFIC, index),
+                traffic=self.scenario.traffic,
+                stalls_ns=stalls_ns,
             )
             for index, tenant in enumerate(self._fabric.tenants)
         ]
@@ -259,6 +269,10 @@ class VirtualFabric:
         nuisance = self.scenario.nuisance
         jitter_ns = round(self._report_rng.exponential(nuisance.report_jitter_mean_ns))
         arrival_ns = self.engine.now_ns + nuisance.report_latency_ns + jitter_ns
+        self.result.reports_sent += 1
+        if self._loss_rng.random() < self.scenario.report_loss_share:
+            self.result.reports_lost += 1
+            return
         self.engine.at(arrival_ns, self._report_arrived, frame)
 
     def _report_arrived(self, frame: bytes) -> None:

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of a finished run's telemetry, held against its truth: what scenarios' limits measure.
+
+Stamps of switches are put on true time by the drawn oscillators, which no estimator can do. What is
+left of a link sample then is the link itself.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bmv2_lab.fabric_of import inner_links
+from bmv2_lab.lab_run import LabRun
+from bmv2_lab.simulator.virtual_fabric import LabResult
+from bmv2_lab.truth import TrueEvent, Truth
+from controller.fabric import Fabric, LinkEnd
+from controller.fabric_model import fabric_model
+from controller.telemetry.collector import Collection, collect
+from correction.links import link_samples
+from correction.model import FabricModel
+from correction.prepare import declared_delay_ns
+from correction.records import (
+    EXCHANGE_DTYPE,
+    TRAFFIC_PTP,
+    TRAFFIC_ROCE,
+    Hops,
+    LinkSamples,
+    Packets,
+)
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Evidence:
+    """One run, as its scenario's limits look at it."""
+
+    def __init__(self, run: LabRun) -> None:
+        self.run = run
+        self.fabric: Fabric = run.drawn.fabric
+        self.truth: Truth = run.lab.truth
+        self.result: LabResult = run.lab.result
+        self.model: FabricModel = fabric_model(self.fabric)
+
+    @cached_property
+    def collection(self) -> Collection:
+        """What the collector makes of the reports."""
+        return collect(self.result.reports, self.fabric)
+
+    @property
+    def packets(self) -> Packets:
+        """Joined packets."""
+        return self.collection.packets
+
+    @property
+    def hops(self) -> Hops:
+        """All hops, packet by packet."""
+        return self.collection.hops
+
+    @cached_property
+    def packet_of_hop(self) -> NDArray[np.int64]:
+        """Row of `packets` for every row of `hops`."""
+        rows = np.full(len(self.hops), -1, np.int64)
+        for index, packet in enumerate(self.packets):
+            first = int(packet["first_hop"])
+            rows[first : first + int(packet["hop_count"])] = index
+        return rows
+
+    @cached_property
+    def samples(self) -> LinkSamples:
+        """Link samples between switches."""
+        none = np.zeros(0, EXCHANGE_DTYPE)
+        return link_samples(self.packets, self.hops, none, self.model)[0]
+
+    def events(self, kind: str) -> list[TrueEvent]:
+        """True events of a kind."""
+        return [event for event in self.truth.events if event.kind == kind]
+
+    # Clocks and links
+
+    def true_ns(self, clock: str, local_ns: NDArray[np.int64]) -> Floats:
+        """True instants of a free-running clock's readings."""
+        return self.run.drawn.oscillators[clock].true_of_ns(local_ns)
+
+    @cached_property
+    def hop_ingress_true_ns(self) -> Floats:
+        """True instant of every hop's ingress stamp."""
+        found = np.full(len(self.hops), np.nan)
+        for switch in self.fabric.switches:
+            mine = self.hops["node_id"] == switch.node_id
+            found[mine] = self.true_ns(switch.name, self.hops["ingress_tstamp_local_ns"][mine])
+        return found
+
+    def one_way_ns(self, link: int, *, reverse: bool) -> Floats:
+        """Delays of one directed link between switches, less what its stamp points declare."""
+        samples = self.samples
+        mine = samples[(samples["link"] == link) & (samples["reverse"] == reverse)]
+        model_link = self.model.links[link]
+        ends = (model_link.b, model_link.a) if reverse else (model_link.a, model_link.b)
+        sender, receiver = (self.model.clocks[end].name for end in ends)
+        sent_ns = self.true_ns(sender, mine["egress_local_ns"])
+        arrived_ns = self.true_ns(receiver, mine["ingress_local_ns"])
+        frame_bytes = mine["frame_bytes"].astype(np.float64)
+        declared_ns = declared_delay_ns(model_link, reverse=reverse, frame_bytes=frame_bytes)
+        delays: Floats = arrived_ns - sent_ns - declared_ns
+        return delays
+
+    @cached_property
+    def measured_a_ns(self) -> Mapping[str, float]:
+        """By name of link between switches, half its one-way difference on true clocks."""
+        found = {}
+        for index in inner_links(self.fabric):
+            there = self.one_way_ns(index, reverse=False)
+            back = self.one_way_ns(index, reverse=True)
+            if len(there) and len(back):
+                found[self.fabric.links[index].name] = float(
+                    (np.median(there) - np.median(back)) / 2
+                )
+        return found
+
+    def true_a_ns(self, name: str) -> float:
+        """a_uv of a link by the truth, stamp points included."""
+        index = next(i for i, link in enumerate(self.fabric.links) if link.name == name)
+        link, true_link = self.fabric.links[index], self.truth.links[index]
+        a, b = (self._stamp_error_ns(end, link.speed_gbps) for end in (link.a, link.b))
+        # a -> b passes the egress point of a and the ingress point of b
+        return true_link.asymmetry_ns + ((a[1] + b[0]) - (b[1] + a[0])) / 2
+
+    def _stamp_error_ns(self, end: LinkEnd, speed_gbps: int) -> tuple[float, float]:
+        """True less declared latencies of a port: ingress, egress."""
+        nodes = {node.name: node for node in self.fabric.nodes}
+        points = self.fabric.model(nodes[end.node].model).stamp_points_at(speed_gbps)
+        assert points is not None, "the fabric file was checked"
+        true_point = self.run.drawn.stamp_points[end]
+        return (
+            float(true_point.ingress_ns - points.ingress.latency_ns),
+            float(true_point.egress_ns - points.egress.latency_ns),
+        )
+
+    # Hops
+
+    def at(self, end: LinkEnd | None = None, *, node: str = "", traffic: int = 0) -> Bools:
+        """Hops that leave by a port, or pass a switch, of one kind of traffic or all."""
+        hops = self.hops
+        chosen: Bools = np.ones(len(hops), bool)
+        name = node if end is None else end.node
+        if name:
+            chosen &= hops["node_id"] == self.fabric.switch(name).node_id
+        if end is not None:
+            chosen &= hops["egress_port"] == end.port
+        if traffic:
+            chosen &= self.packets["traffic"][self.packet_of_hop] == traffic
+        return chosen
+
+    @cached_property
+    def residence_ns(self) -> Floats:
+        """Egress less ingress stamp of every hop."""
+        hops = self.hops
+        unit_ns: Floats = (hops["egress_tstamp_local_ns"] - hops["ingress_tstamp_local_ns"]).astype(
+            np.float64
+        )
+        return unit_ns
+
+    def ports_to(self, host: str) -> tuple[LinkEnd, ...]:
+        """Switch ports that lead to a host."""
+        ends = [(link.a, link.b) for link in self.fabric.links]
+        ends += [(b, a) for a, b in ends]
+        return tuple(near for near, far in ends if far.node == host)
+
+    def spine_of(self, chosen: Bools | None = None) -> NDArray[np.int64]:
+        """Node id of the second hop of every RoCE packet of three hops (with `chosen`, of some)."""
+        packets = self.packets
+        mine = (packets["traffic"] == TRAFFIC_ROCE) & (packets["hop_count"] == 3)
+        if chosen is not None:
+            mine &= chosen
+        nodes: NDArray[np.int64] = self.hops["node_id"][packets["first_hop"][mine] + 1].astype(
+            np.int64
+        )
+        return nodes
+
+    def ptp_residence_ns(self, chosen: Bools) -> Floats:
+        """Residence of PTP packets at the chosen hops."""
+        ptp = self.packets["traffic"][self.packet_of_hop] == TRAFFIC_PTP
+        found: Floats = self.residence_ns[chosen & ptp]
+        return found
+
+
+Measure = Callable[[Evidence], float]

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario as `tempotrace lab list --json` shows it."""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from bmv2_lab.scenarios.parameters import Scenario
+
+_TOLD = {"name", "number", "summary", "nuisance", "limits", "events"}
+
+
+def described(scenario: Scenario) -> dict[str, Any]:
+    """Purpose, nuisance parameters, all other parameters, what happens, and the limits."""
+    values = {
+        field.name: getattr(scenario, field.name)
+        for field in fields(scenario)
+        if field.name not in _TOLD
+    }
+    return {
+        "name": scenario.name,
+        "number": scenario.number,
+        "purpose": scenario.summary,
+        "nuisance": asdict(scenario.nuisance),
+        "parameters": {name: _plain(value) for name, value in values.items()},
+        "events": [
+            {"kind": type(event).__name__, **_plain(event)}  # snake_case stands in the truth
+            for event in scenario.events
+        ],
+        "limits": [
+            {"name": limit.name, "at_least": limit.at_least, "at_most": limit.at_most}
+            for limit in scenario.limits
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Dataclasses as mappings, tuples as lists."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
