@@ -13,6 +13,7 @@ from bmv2_lab.backends.needs import NEEDS, BackendError, check_needs
 from bmv2_lab.backends.real_time_run import run_real_time
 from bmv2_lab.lab_run import LabRun, Progress, make_switches, run_lab
 from bmv2_lab.scenarios import SCENARIOS, Scenario
+from bmv2_lab.scenarios.description import described
 from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.fabric import Fabric
@@ -38,13 +39,13 @@ VIRTUAL = "virtual"
 def list_scenarios(
     as_json: Json = False,
 ) -> None:
-    """List the scenarios."""
+    """List the scenarios; --json adds nuisance parameters, disturbances and limits."""
     if as_json:
-        listing = [{"name": s.name, "summary": s.summary} for s in SCENARIOS.values()]
-        typer.echo(json.dumps(listing, indent=1))
+        typer.echo(json.dumps([described(s) for s in SCENARIOS.values()], indent=1))
         return
     for scenario in SCENARIOS.values():
-        typer.echo(f"{scenario.name:22} {scenario.summary}")
+        number = "" if scenario.number is None else f"{scenario.number}"
+        typer.echo(f"{number:>2} {scenario.name:26} {scenario.summary}")
 
 
 @app.command("run")
