@@ -111,7 +111,9 @@ class MininetNetwork:
         port = _thrift_port(self._fabric, switch)
 
         def connect() -> socket.socket:
-            return socket.create_connection(("127.0.0.1", port), timeout=START_DEADLINE_S)
+            connection = socket.create_connection(("127.0.0.1", port), timeout=START_DEADLINE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
 
         return Thrift(self.network.namespace.call(connect))
 

@@ -28,7 +28,6 @@ class Thrift:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._socket.settimeout(DEADLINE_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
         self._sequence = 0
 

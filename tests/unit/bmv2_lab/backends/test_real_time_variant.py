@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario as a real-time backend runs it."""
+
+from pathlib import Path
+
+import pytest
+
+from bmv2_lab.backends.variant import SCALES, draw_real_time, real_time_variant
+from bmv2_lab.scenarios import SCENARIOS
+from controller.fabric_dump import dump_fabric
+from controller.fabric_file import load_fabric
+
+BACKENDS = tuple(SCALES)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_variant_keeps_fabric_and_schedule(backend: str) -> None:
+    """Same size, same windows, same PTP interval; no fault that only the simulator can inject."""
+    scenario = SCENARIOS["small-4x4"]
+    variant = real_time_variant(scenario, backend)
+    for name in ("leaves", "spines", "hosts_per_leaf", "window_starts_ns", "ptp_interval_ns"):
+        assert getattr(variant, name) == getattr(scenario, name)
+    assert variant.faults_hop == variant.faults_link == 0
+
+
+def test_asymmetries_of_bmv2_are_a_millisecond_or_more() -> None:
+    """Its stamps are microseconds of a busy machine; healthy links are made symmetric."""
+    variant = real_time_variant(SCENARIOS["allreduce-8x4"], "bmv2")
+    drawn = draw_real_time(variant, "bmv2", seed=1)
+    sizes = [abs(link.asymmetry_ns) for link in drawn.links]
+    assert all(size == 0 or size >= 1_000_000 for size in sizes)
+    assert sum(link.bad for link in drawn.links) == 3
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_fabric_file_can_be_read_back(backend: str, tmp_path: Path) -> None:
+    """What is declared passes the checks of every fabric file."""
+    drawn = draw_real_time(real_time_variant(SCENARIOS["small-4x4"], backend), backend, seed=1)
+    path = tmp_path / "fabric.yaml"
+    path.write_text(dump_fabric(drawn.fabric), encoding="utf-8")
+    assert load_fabric(path) == drawn.fabric
+
+
+@pytest.mark.parametrize(("backend", "unit_ns"), [("veth", 1), ("bmv2", 1_000)])
+def test_stamps_are_declared_in_the_backends_unit(backend: str, unit_ns: int) -> None:
+    """BMv2 counts microseconds, the embedded switch nanoseconds."""
+    variant = real_time_variant(SCENARIOS["small-4x4"], backend)
+    fabric = draw_real_time(variant, backend, seed=1).fabric
+    assert fabric.model(fabric.switches[0].model).stamp_unit_ns == unit_ns
+
+
+def test_clocks_of_bmv2_are_the_machines() -> None:
+    """No switch has a rate of its own there; embedded ones do."""
+    scenario = SCENARIOS["small-4x4"]
+    rates = {
+        backend: draw_real_time(
+            real_time_variant(scenario, backend), backend, seed=1
+        ).rate_offset_ppb["leaf1"]
+        for backend in BACKENDS
+    }
+    assert rates["bmv2"] == 0.0
+    assert rates["veth"] != 0.0
