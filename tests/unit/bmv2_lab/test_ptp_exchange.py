@@ -39,7 +39,10 @@ class _Path:
 def _run(
     there: Callable[[], tuple[int, int]], back: Callable[[], tuple[int, int]]
 ) -> tuple[float, list[np.void]]:
-    """Client minus grandmaster at the end, ns, and the exchanges; each way gives (delay in ns, correction in 2^-16 ns)."""
+    """Client minus grandmaster at the end, ns, and the exchanges.
+
+    Each way gives a delay in ns and a correction in 2^-16 ns.
+    """
     fabric = leaf_spine(leaves=1, spines=1, hosts_per_leaf=2)
     engine = Engine()
     nodes = []
