@@ -21,6 +21,11 @@ from controller.fabric import Fabric, Host
 MAJOR_OF_NEW_NAMES = 4
 """From this version on: clientOnly in place of slaveOnly, and a read-only management socket."""
 TX_TIMESTAMP_TIMEOUT_MS = 200
+ANNOUNCE_LOG2_S, QUERY_LOG2_S = -3, -1
+"""Eight Announces a second, a request for messages every half: the client follows within 3 s."""
+TRANSMITTER_PATIENCE, CLIENT_PATIENCE = 4, 24
+"""Missing Announces: the time transmitter takes over after half a second, as nobody else does; a
+client gives up after three, which a busy machine does not reach."""
 DATAGRAM_BYTES_MAX = 4_096
 
 
@@ -50,10 +55,10 @@ def ptp4l_config(plan: Ptp4lPlan) -> str:
         "network_transport": "UDPv4",
         "delay_mechanism": "E2E",
         "inhibit_multicast_service": 1,
-        "logAnnounceInterval": -1,
+        "logAnnounceInterval": ANNOUNCE_LOG2_S,
         "logSyncInterval": plan.sync_interval_log2_s,
         "logMinDelayReqInterval": plan.sync_interval_log2_s,
-        "announceReceiptTimeout": 8,
+        "announceReceiptTimeout": CLIENT_PATIENCE if client else TRANSMITTER_PATIENCE,
         "tx_timestamp_timeout": TX_TIMESTAMP_TIMEOUT_MS,
         "dscp_event": plan.dscp,
         "dscp_general": plan.dscp,
@@ -73,7 +78,7 @@ def ptp4l_config(plan: Ptp4lPlan) -> str:
         options["serverOnly" if new_names else "masterOnly"] = 1
     lines = ["[global]", *(f"{name} {value}" for name, value in options.items())]
     if plan.transmitter_ip is not None:
-        lines += ["[unicast_master_table]", "table_id 1", "logQueryInterval 0"]
+        lines += ["[unicast_master_table]", "table_id 1", f"logQueryInterval {QUERY_LOG2_S}"]
         lines += [f"UDPv4 {format_ip(plan.transmitter_ip)}"]
         lines += [f"[{HOST_INTERFACE}]", "unicast_master_table 1"]
     return "\n".join(lines) + "\n"
