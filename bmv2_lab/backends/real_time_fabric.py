@@ -16,16 +16,17 @@ from bmv2_lab.backends.ptp4l import Ptp4l
 from bmv2_lab.backends.ptp_events import ExchangePairing
 from bmv2_lab.backends.real_time_engine import RealTimeEngine
 from bmv2_lab.backends.real_time_host import RealTimeHost
+from bmv2_lab.backends.software_faults import SoftwareFaults
 from bmv2_lab.backends.time_base import TimeBase
 from bmv2_lab.backends.variant import MARGIN_NS
 from bmv2_lab.draw import DrawnFabric, Stream, stream
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
 from bmv2_lab.simulator.collective import RingJob
-from bmv2_lab.simulator.faults import FaultInjector
 from bmv2_lab.simulator.host_node import HostNode
 from bmv2_lab.simulator.rdma import RdmaHost
 from bmv2_lab.simulator.virtual_fabric import STEP_GAP_NS, STEP_START_NS, LabResult
+from bmv2_lab.standing_events import standing_events
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.ptp_log import exchange_line
 
@@ -44,13 +45,17 @@ class RealTimeFabric:
         network: Network,
         time_base: TimeBase,
         read_switch: ReadSwitch,
+        *,
+        software_scale: int,
     ) -> None:
+        """software_scale: injected stalls are so many times the simulator's."""
         self.scenario = scenario
         self.result = LabResult()
         self.truth = Truth(
             scenario=scenario.name,
             seed=seed,
             links=drawn.links,
+            events=[*standing_events(scenario, drawn.fabric)],
             rate_offset_ppb={
                 **drawn.rate_offset_ppb,
                 **{host.name: 0.0 for host in drawn.fabric.hosts},
@@ -62,6 +67,8 @@ class RealTimeFabric:
         self._fabric = drawn.fabric
         self._time = time_base
         self._read_switch = read_switch
+        self._software_scale = software_scale
+        self._loss_rng = stream(seed, Stream.REPORT_LOSS)
         self._ports: list[PacketPort] = []
         self._real_hosts = {
             host.name: self._host(host.name, network) for host in self._fabric.hosts
@@ -121,6 +128,10 @@ class RealTimeFabric:
 
     def _reports(self, port: PacketPort) -> None:
         while (received := port.receive()) is not None:
+            self.result.reports_sent += 1
+            if self._loss_rng.random() < self.scenario.report_loss_share:
+                self.result.reports_lost += 1
+                continue
             self.result.reports.append((received.stamp_ns, received.frame))
 
     def _events(self, daemon: Ptp4l, pairing: ExchangePairing) -> None:
@@ -144,6 +155,8 @@ class RealTimeFabric:
         }
 
     def _make_jobs(self) -> list[RingJob]:
+        slow = self.scenario.straggler
+        stalls_ns = {} if slow is None else {slow.host: slow.stall_ns}
         return [
             RingJob(
                 self.engine,
@@ -154,18 +167,20 @@ class RealTimeFabric:
                 packets_per_message=self.scenario.packets_per_message,
                 payload_bytes=self.scenario.payload_bytes,
                 rng=stream(self._seed, Stream.TRAFFIC, index),
+                traffic=self.scenario.traffic,
+                stalls_ns=stalls_ns,
             )
             for index, tenant in enumerate(self._fabric.tenants)
         ]
 
-    def _schedule_steps(self) -> FaultInjector:
+    def _schedule_steps(self) -> SoftwareFaults:
         scenario = self.scenario
         steps = len(scenario.window_starts_ns) * scenario.steps_per_window
-        injector = FaultInjector(
+        injector = SoftwareFaults(
             self.engine,
             scenario,
             self._fabric,
-            {},
+            self._software_scale,
             transfers_planned=steps * len(self._fabric.hosts) * 2 * scenario.qps_per_peer,
             rng=stream(self._seed, Stream.FAULTS),
         )

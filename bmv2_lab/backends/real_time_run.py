@@ -19,7 +19,7 @@ from bmv2_lab.backends.real_time_fabric import RealTimeFabric
 from bmv2_lab.backends.record import real_time_record
 from bmv2_lab.backends.running_switches import RunningSwitches, start_switches
 from bmv2_lab.backends.time_base import TimeBase
-from bmv2_lab.backends.variant import draw_real_time, real_time_variant
+from bmv2_lab.backends.variant import SCALES, draw_real_time, real_time_variant
 from bmv2_lab.draw import DrawnFabric
 from bmv2_lab.lab_run import LabRun, Progress
 from bmv2_lab.scenarios import Scenario
@@ -48,7 +48,15 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
         time_base = TimeBase.now()
         read_switch = switches.forward(time_base)
         hosts = switches.network.hosts
-        lab = RealTimeFabric(variant, seed, drawn, switches.network, time_base, read_switch)
+        lab = RealTimeFabric(
+            variant,
+            seed,
+            drawn,
+            switches.network,
+            time_base,
+            read_switch,
+            software_scale=SCALES[backend].software_scale,
+        )
         stack.callback(lab.close)
         ptp = start_ptp4l(
             drawn.fabric,

@@ -13,6 +13,7 @@ import numpy as np
 
 from bmv2_lab.backends.cable_delays import WireStatistics
 from bmv2_lab.backends.chronyd import NtpMeasurement
+from bmv2_lab.scenarios.limits import LimitResult
 from bmv2_lab.truth import TrueWindow
 from correction.exchange import estimate_offset
 
@@ -114,17 +115,7 @@ class Telemetry:
     samples_per_direction_min: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitFound:
-    """One figure, its range and whether it is inside."""
-
-    name: str
-    found: float
-    range: str
-    passed: bool
-
-
-def check_limits(record: RealTimeRecord, telemetry: Telemetry) -> tuple[LimitFound, ...]:
+def check_limits(record: RealTimeRecord, telemetry: Telemetry) -> tuple[LimitResult, ...]:
     """Every limit of the backend against one run."""
     limits = LIMITS[record.backend]
     sent = telemetry.reports_received + telemetry.reports_lost
@@ -165,12 +156,12 @@ def check_limits(record: RealTimeRecord, telemetry: Telemetry) -> tuple[LimitFou
     return tuple(found)
 
 
-def _at_most(name: str, found: float, limit: float) -> LimitFound:
-    return LimitFound(name=name, found=found, range=f"at most {limit:g}", passed=found <= limit)
+def _at_most(name: str, found: float, limit: float) -> LimitResult:
+    return LimitResult(name=name, found=found, range=f"at most {limit:g}", passed=found <= limit)
 
 
-def _at_least(name: str, found: float, limit: float) -> LimitFound:
-    return LimitFound(name=name, found=found, range=f"at least {limit:g}", passed=found >= limit)
+def _at_least(name: str, found: float, limit: float) -> LimitResult:
+    return LimitResult(name=name, found=found, range=f"at least {limit:g}", passed=found >= limit)
 
 
 def _offset_ns(row: np.void) -> float:

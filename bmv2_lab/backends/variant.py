@@ -9,6 +9,7 @@ the machine's load does to them.
 
 from dataclasses import dataclass, replace
 
+from bmv2_lab.backends.needs import BackendError
 from bmv2_lab.draw import DrawnFabric, draw_fabric
 from bmv2_lab.nuisance import Nuisance
 from bmv2_lab.scenarios import Congestion, Scenario
@@ -16,6 +17,8 @@ from controller.fabric import DeviceModel, Fabric
 from correction.model import ClockKind, StampPoint
 
 NS_PER_MS = 1_000_000
+WARM_UP_NS = 3_000_000_000
+"""No window starts earlier: daemons start, negotiate and find each other."""
 MARGIN_NS = 60_000_000_000
 """Clocks are drawn for this much longer than the scenario lasts: the time to end everything."""
 
@@ -39,6 +42,8 @@ class BackendScale:
     stamp_unit_ns: int
     switch_clocks_run_free: bool
     """Whether each switch's clock has a rate of its own, or is the kernel's."""
+    software_scale: int
+    """Injected software delays (stalls, stragglers) are so many times the scenario's."""
     qps_per_peer_max: int
     payload_bytes: int
 
@@ -54,6 +59,7 @@ SCALES = {
         stamp_jitter_ns=50_000,
         stamp_unit_ns=1,
         switch_clocks_run_free=True,
+        software_scale=200,
         qps_per_peer_max=8,
         payload_bytes=1_024,
     ),
@@ -67,6 +73,7 @@ SCALES = {
         stamp_jitter_ns=200_000,
         stamp_unit_ns=1_000,
         switch_clocks_run_free=False,
+        software_scale=400,
         qps_per_peer_max=8,
         payload_bytes=1_024,
     ),
@@ -74,8 +81,33 @@ SCALES = {
 """By backend. Asymmetries stand well above the noise: 1 ms and more where stamps are BMv2's."""
 
 
+def unsupported(scenario: Scenario) -> list[str]:
+    """What is in the scenario that only virtual time can have."""
+    found = [type(event).__name__ for event in scenario.events]
+    return found + [name for name in _VIRTUAL_ONLY if getattr(scenario, name, None)]
+
+
+_VIRTUAL_ONLY = (
+    "stamp_biases",
+    "tier_gradient_ns",
+    "wrong_correction",
+    "spraying",
+    "closed_loop",
+)
+
+
 def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
-    """The scenario with a backend's sizes; what only the simulator can do is left out."""
+    """The scenario with a backend's sizes.
+
+    Background load and faults of switches and links are left out. What would change what the
+    scenario is about is refused: BackendError names it.
+    """
+    missing = unsupported(scenario)
+    if missing:
+        raise BackendError(
+            f"scenario {scenario.name}: the {backend} backend has no {', '.join(missing)}; "
+            "run it with --backend virtual"
+        )
     scale = SCALES[backend]
     rate_sd_ppb = scenario.nuisance.rate_offset_sd_ppb if scale.switch_clocks_run_free else 0.0
     nuisance = replace(
@@ -92,8 +124,17 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         ),
         stamp_unit_ns=scale.stamp_unit_ns,
     )
+    shift_ns = max(0, WARM_UP_NS - min(scenario.window_starts_ns))
+    straggler = scenario.straggler
+    if straggler is not None:
+        straggler = replace(straggler, stall_ns=straggler.stall_ns * scale.software_scale)
     return replace(
         scenario,
+        limits=(),
+        duration_ns=scenario.duration_ns + shift_ns,
+        window_starts_ns=tuple(start_ns + shift_ns for start_ns in scenario.window_starts_ns),
+        straggler=straggler,
+        queue_report_packets=0,
         cable_m_min=scale.cable_m_min,
         cable_m_max=scale.cable_m_max,
         bad_link_ns_min=scale.bad_link_ns_min,
@@ -104,9 +145,6 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         payload_bytes=min(scenario.payload_bytes, scale.payload_bytes),
         faults_hop=0,
         faults_link=0,
-        faults_sender=0,
-        faults_receiver=0,
-        closed_loop=None,
         probe_budget_pps=0,
     )
 

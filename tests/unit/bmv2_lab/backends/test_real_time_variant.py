@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bmv2_lab.backends.variant import SCALES, draw_real_time, real_time_variant
+from bmv2_lab.backends.needs import BackendError
+from bmv2_lab.backends.variant import SCALES, WARM_UP_NS, draw_real_time, real_time_variant
 from bmv2_lab.scenarios import SCENARIOS
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric
@@ -21,6 +22,34 @@ def test_the_variant_keeps_fabric_and_schedule(backend: str) -> None:
     for name in ("leaves", "spines", "hosts_per_leaf", "window_starts_ns", "ptp_interval_ns"):
         assert getattr(variant, name) == getattr(scenario, name)
     assert variant.faults_hop == variant.faults_link == 0
+
+
+def test_windows_wait_for_the_daemons() -> None:
+    """A scenario whose first window comes at once is shifted as a whole."""
+    scenario = SCENARIOS["nothing-wrong"]
+    variant = real_time_variant(scenario, "veth")
+    shift_ns = variant.window_starts_ns[0] - scenario.window_starts_ns[0]
+    assert variant.window_starts_ns[0] == WARM_UP_NS
+    assert variant.duration_ns == scenario.duration_ns + shift_ns
+
+
+def test_stalls_grow_with_the_noise() -> None:
+    """A straggler must stand out from what scheduling does to everybody."""
+    scenario = SCENARIOS["straggler-host"]
+    straggler = real_time_variant(scenario, "bmv2").straggler
+    assert scenario.straggler is not None
+    assert straggler is not None
+    assert straggler.stall_ns == SCALES["bmv2"].software_scale * scenario.straggler.stall_ns
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("tier-gradient", "tier_gradient_ns"), ("transparent-clock-4x4", "closed_loop")],
+)
+def test_what_real_time_cannot_have_is_refused(name: str, what: str) -> None:
+    """One line names it and what to do instead."""
+    with pytest.raises(BackendError, match=rf"{what}; run it with --backend virtual"):
+        real_time_variant(SCENARIOS[name], "veth")
 
 
 def test_asymmetries_of_bmv2_are_a_millisecond_or_more() -> None:
