@@ -59,7 +59,8 @@ class IdleTimeouts:
             timer.cancel()
         self._running.clear()
         self._due.clear()
-        self._timers.after_run.remove(self._flush)
+        if self._flush in self._timers.after_run:
+            self._timers.after_run.remove(self._flush)
 
     def _cancel(self, entry: Entry) -> None:
         timer = self._running.pop(id(entry.cell), None)

@@ -135,6 +135,10 @@ class Pipeline:
             if running is not None and running.info is info and self.on_idle is not None:
                 self.on_idle(running, due)
 
+        for profile in info.profiles.values():
+            known = switch.state.profiles[profile.preamble.name]
+            known.counts_members = profile.HasField("sum_of_members")
+            known.weight_max = profile.sum_of_members.max_member_weight
         for table in info.tables.values():
             if not table.const:  # the JSON does not tell initial entries from constant ones
                 for entry in switch.state.tables[table.name].entries.values():

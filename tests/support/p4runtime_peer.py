@@ -244,6 +244,7 @@ class Peer:
     """One connection with one stream."""
 
     def __init__(self, address: str, device_id: int = 1, election_id: int = 1) -> None:
+        self.address = address
         self.device_id = device_id
         self.election_id = election_id
         self.role = ""

@@ -120,3 +120,87 @@ def test_group_that_is_refused_does_not_exist() -> None:
     made = profile(1)
     code_of(made.add_group, 5, 0, [(1, 1, 0), (7, 1, 0)])
     assert 5 not in made.groups
+
+
+# One-shot sets
+
+
+def values(cells: list[Cell]) -> list[int]:
+    """Which actions a set leads to, place by place."""
+    return [row[5] for row in cells]
+
+
+def test_set_repeats_its_actions_by_weight() -> None:
+    """Each unit of weight is a handle of its own, in the order of the rows."""
+    made = Profile("p", 8, True)
+    first = made.add_set([(cell(1), 1, 0), (cell(2), 3, 0)], 0)
+    assert values(first.cells) == [1, 2, 2, 2]
+    made.drop_set(first.cells)
+    assert not made.action_sets
+
+
+def test_set_takes_the_lowest_free_handles_and_is_walked_by_handle() -> None:
+    """As BMv2: handles that an older set left come first."""
+    made = Profile("p", 8, True)
+    old = made.add_set([(cell(1), 1, 0)], 0)
+    made.add_set([(cell(2), 1, 0)], 0)
+    made.drop_set(old.cells)
+    new = made.add_set([(cell(3), 1, 0), (cell(4), 1, 0)], 0)
+    assert sorted(new.handles) == [0, 2]
+    assert values(new.cells) == [3, 4]
+
+
+def test_sets_and_members_do_not_mix() -> None:
+    """INVALID_ARGUMENT for the other style while one is in use."""
+    made = profile(1)
+    assert code_of(made.add_set, [(cell(1), 1, 0)], 0) == errors.INVALID_ARGUMENT
+    made.delete_member(1)
+    kept = made.add_set([(cell(1), 1, 0)], 0)
+    assert code_of(made.add_member, 2, cell(2)) == errors.INVALID_ARGUMENT
+    assert code_of(made.add_group, 2, 0, []) == errors.INVALID_ARGUMENT
+    made.drop_set(kept.cells)
+    made.add_member(2, cell(2))
+
+
+def test_sets_that_are_too_large_are_refused() -> None:
+    """By weight, by the size of the profile, and by the memory that weights would take."""
+    made = Profile("p", 2, True)
+    assert code_of(made.add_set, [(cell(1), 5, 0)], 4) == errors.RESOURCE_EXHAUSTED
+    assert code_of(made.add_set, [(cell(1), 1 << 30, 0)], 0) == errors.RESOURCE_EXHAUSTED
+    assert code_of(made.add_set, [(cell(n), 1, 0) for n in range(3)], 0) == (
+        errors.RESOURCE_EXHAUSTED
+    )
+    assert code_of(made.add_set, [(cell(1), 0, 0)], 0) == errors.INVALID_ARGUMENT
+    assert code_of(made.add_set, [], 0) == errors.UNIMPLEMENTED
+    assert made._handle_count == 0
+
+
+def test_size_may_count_members_instead_of_weights() -> None:
+    """The `sum_of_members` semantics of P4Info, with a largest weight."""
+    made = profile(2)
+    made.counts_members, made.weight_max = True, 5
+    made.add_group(1, 2, [(1, 5, 0), (2, 5, 0)])
+    assert code_of(made.modify_group, 1, [(1, 6, 0)]) == errors.INVALID_ARGUMENT
+
+
+# Watch ports
+
+
+def test_members_of_a_dead_port_are_left_out() -> None:
+    """In groups and sets, in the old field and the new; they come back with the port."""
+    made = profile(3)
+    made.add_group(1, 8, [(1, 1, b"\1"), (2, 2, 2), (3, 1, b"")])
+    made.set_port(2, up=False)
+    assert places(made, 1) == [1, 3]
+    made.modify_group(1, [(1, 1, b"\1"), (2, 1, 2)])
+    made.set_port(1, up=False)
+    assert places(made, 1) == []
+    made.set_port(1, up=True)
+    made.set_port(2, up=True)
+    assert places(made, 1) == [1, 2]
+    one_shot = Profile("q", 8, True)
+    one_shot.set_port(7, up=False)
+    made_set = one_shot.add_set([(cell(1), 1, b"\7"), (cell(2), 1, 0)], 0)
+    assert values(made_set.cells) == [2]
+    one_shot.set_port(7, up=True)
+    assert values(made_set.cells) == [1, 2]
