@@ -72,7 +72,7 @@ def test_a_port_used_twice_is_refused(fabric_text: str, tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (("demo", "--scenario", "nowhere"), "no scenario called 'nowhere'"),
-        (("lab", "run", "small-4x4", "--out", "x", "--backend", "bmv2"), "backend 'bmv2'"),
+        (("lab", "run", "small-4x4", "--out", "x", "--backend", "nowhere"), "nowhere"),
         (("collect", "-f", "absent.yaml", "--pcap", "x"), "absent.yaml"),
         (("demo", "--seed", "-1"), "--seed"),
         (("trace", "show", "0" * 32, "--url", "http://127.0.0.1:9"), "no answer"),
