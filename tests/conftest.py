@@ -116,6 +116,8 @@ def pytest_terminal_summary(
             f"BMv2 {bmv2_version()} against the embedded switch: {counts['packets']} packets into "
             f"{counts['nodes']} switches, {counts['frames']} frames out, compared byte for byte"
         )
+    elif (reason := _skip_reason(config)) is not None:
+        text = f"BMv2 not compared: {reason}"
     else:
-        text = f"BMv2 not compared: {_skip_reason(config)}"
+        return  # compared, but not by packets
     terminalreporter.write_line(text)
