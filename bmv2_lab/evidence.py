@@ -7,17 +7,20 @@ left of a link sample then is the link itself.
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bmv2_lab.fabric_of import inner_links
 from bmv2_lab.lab_run import LabRun
-from bmv2_lab.simulator.virtual_fabric import LabResult
+from bmv2_lab.simulator.virtual_fabric import LabResult, VirtualFabric
 from bmv2_lab.truth import TrueEvent, Truth
 from controller.fabric import Fabric, LinkEnd
 from controller.fabric_model import fabric_model
+from controller.ptp_entries import SCALED_PER_NS, residence_offset_scaled
 from controller.telemetry.collector import Collection, collect
+from controller.telemetry.frames import BthOpcode
 from correction.links import link_samples
 from correction.model import FabricModel
 from correction.prepare import declared_delay_ns
@@ -33,12 +36,34 @@ from correction.records import (
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+STAMP_PERIOD_NS = 1 << 48
+"""Switch stamps are 48 bits. The collector unwraps them; a clock that starts anew may look to it as
+if it had wrapped."""
+
+
+class Flow(NamedTuple):
+    """One direction of a queue pair, whatever its UDP source ports."""
+
+    src_ip: int
+    dst_ip: int
+    dest_qp: int
+    is_data: bool
+
+
+class FoundCorrection(NamedTuple):
+    """One message's correctionField, less what its reported hops and declared offsets explain."""
+
+    switches: tuple[str, ...]
+    unexplained_ns: float
+
 
 class Evidence:
     """One run, as its scenario's limits look at it."""
 
     def __init__(self, run: LabRun) -> None:
+        assert isinstance(run.lab, VirtualFabric), "limits are for runs in virtual time"
         self.run = run
+        self.lab = run.lab
         self.fabric: Fabric = run.drawn.fabric
         self.truth: Truth = run.lab.truth
         self.result: LabResult = run.lab.result
@@ -82,7 +107,7 @@ class Evidence:
 
     def true_ns(self, clock: str, local_ns: NDArray[np.int64]) -> Floats:
         """True instants of a free-running clock's readings."""
-        return self.run.drawn.oscillators[clock].true_of_ns(local_ns)
+        return self.run.drawn.oscillators[clock].true_of_ns(local_ns % STAMP_PERIOD_NS)
 
     @cached_property
     def hop_ingress_true_ns(self) -> Floats:
@@ -139,6 +164,28 @@ class Evidence:
             float(true_point.egress_ns - points.egress.latency_ns),
         )
 
+    def stamp_jumps_ns(self, switch: str) -> tuple[Floats, Floats]:
+        """Of samples that arrive at a switch: when they were sent, and by how much more than before
+        everything its clock had advanced, link delay included."""
+        oscillator = self.run.drawn.oscillators[switch]
+        samples = self.samples
+        times: list[Floats] = []
+        ahead: list[Floats] = []
+        for index in inner_links(self.fabric):
+            link = self.model.links[index]
+            for reverse, (sender, receiver) in (
+                (False, (link.a, link.b)),
+                (True, (link.b, link.a)),
+            ):
+                if self.model.clocks[receiver].name != switch:
+                    continue
+                mine = samples[(samples["link"] == index) & (samples["reverse"] == reverse)]
+                sent_ns = self.true_ns(self.model.clocks[sender].name, mine["egress_local_ns"])
+                stamps = mine["ingress_local_ns"] % STAMP_PERIOD_NS
+                times.append(sent_ns)
+                ahead.append(stamps - oscillator.epoch_ns - oscillator.elapsed_of_ns(sent_ns))
+        return np.concatenate(times), np.concatenate(ahead)
+
     # Hops
 
     def at(self, end: LinkEnd | None = None, *, node: str = "", traffic: int = 0) -> Bools:
@@ -179,6 +226,74 @@ class Evidence:
             np.int64
         )
         return nodes
+
+    def spines_of_flows(
+        self, from_true_ns: float = 0.0, to_true_ns: float = np.inf
+    ) -> dict[Flow, frozenset[int]]:
+        """Node ids of the second of three hops that each flow used in a span of true time."""
+        packets = self.packets
+        sent_ns = self.hop_ingress_true_ns[packets["first_hop"]]
+        chosen = (packets["traffic"] == TRAFFIC_ROCE) & (packets["hop_count"] == 3)
+        chosen &= (sent_ns >= from_true_ns) & (sent_ns < to_true_ns)
+        found: dict[Flow, set[int]] = {}
+        for packet in packets[chosen]:
+            flow = Flow(
+                src_ip=int(packet["src_ip"]),
+                dst_ip=int(packet["dst_ip"]),
+                dest_qp=int(packet["dest_qp"]),
+                is_data=int(packet["bth_opcode"]) != BthOpcode.ACKNOWLEDGE,
+            )
+            spine = int(self.hops["node_id"][packet["first_hop"] + 1])
+            found.setdefault(flow, set()).add(spine)
+        return {flow: frozenset(spines) for flow, spines in found.items()}
+
+    # PTP
+
+    @cached_property
+    def corrections(self) -> tuple[FoundCorrection, ...]:
+        """The correctionFields of all exchanges whose packets were reported."""
+        packets = self.packets[self.packets["traffic"] == TRAFFIC_PTP]
+        by_key = {
+            (
+                int(packet["ptp_message_type"]),
+                int(packet["ptp_clock_identity"]),
+                int(packet["ptp_sequence_id"]),
+                int(packet["dst_ip"]),
+            ): packet
+            for packet in packets
+        }
+        names = {switch.node_id: switch.name for switch in self.fabric.switches}
+        offsets_ns = {
+            switch.node_id: residence_offset_scaled(self.fabric, switch) / SCALED_PER_NS
+            for switch in self.fabric.switches
+        }
+        found = []
+        for _, row in self.result.exchanges:
+            for kind, message, to, correction in (
+                (0, "sync", "client_ip", "c1_ns"),
+                (1, "delay_req", "time_transmitter_ip", "c2_ns"),
+            ):
+                packet = by_key.get(
+                    (
+                        kind,
+                        int(row[f"{message}_clock_identity"]),
+                        int(row[f"{message}_sequence_id"]),
+                        int(row[to]),
+                    )
+                )
+                if packet is None:
+                    continue
+                first, count = int(packet["first_hop"]), int(packet["hop_count"])
+                nodes = self.hops["node_id"][first : first + count].tolist()
+                explained_ns = float(self.residence_ns[first : first + count].sum())
+                explained_ns += sum(offsets_ns[node] for node in nodes)
+                found.append(
+                    FoundCorrection(
+                        switches=tuple(names[node] for node in nodes),
+                        unexplained_ns=int(row[correction]) - explained_ns,
+                    )
+                )
+        return tuple(found)
 
     def ptp_residence_ns(self, chosen: Bools) -> Floats:
         """Residence of PTP packets at the chosen hops."""

@@ -85,7 +85,9 @@ def _models(scenario: Scenario) -> tuple[DeviceModel, ...]:
 def _declare(model: DeviceModel, scenario: Scenario) -> DeviceModel:
     """The operator knows the typical size of the noise after the egress stamp, and the role."""
     jitter_ns = max(1, round(scenario.nuisance.egress_jitter_mean_ns))
-    corrects = scenario.closed_loop is not None and model.kind is ClockKind.SWITCH
+    corrects = model.kind is ClockKind.SWITCH and (
+        scenario.closed_loop is not None or scenario.wrong_correction is not None
+    )
     return replace(
         model,
         stamp_jitter_ns=jitter_ns,

@@ -7,7 +7,7 @@ The files are those of the design's contract: `fabric.yaml`, `reports.pcap`, `ex
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bmv2_lab.backends.record import RealTimeRecord
@@ -17,6 +17,7 @@ from bmv2_lab.ran_fabric import RanFabric
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from bmv2_lab.spans import RecordedSpans, record_spans
+from bmv2_lab.staging import ControllerSide, NotProgrammed, stage
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import serve
 from controller.client import DeployResult, Findings, deploy
@@ -53,28 +54,24 @@ class LabRun:
     """Of a real-time backend."""
 
 
-class NotProgrammed(Exception):
-    """A switch does not hold what the controller wrote; `str()` is one line."""
-
-
 def run_lab(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
     """Run a scenario in virtual time with switches that the controller programmed."""
+    return asyncio.run(run_lab_here(scenario, seed, progress))
+
+
+async def run_lab_here(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
+    """The same in the caller's loop, which does nothing else meanwhile."""
     progress("draw", 0.0)
     drawn = draw_fabric(scenario, seed)
     progress("deploy", 0.0)
     pipeline = load_pipeline()
     switches = make_switches(drawn.fabric, pipeline)
+    lab = VirtualFabric(scenario, seed, drawn, switches)
     loop = None
     if scenario.closed_loop is None:
-        deployment = asyncio.run(program_switches(drawn.fabric, switches, pipeline))
-        progress("deploy", 1.0)
-        lab = VirtualFabric(scenario, seed, drawn, switches)
-        lab.run(lambda now_ns: progress("simulate", now_ns / scenario.duration_ns))
+        deployment = await run_staged(scenario, seed, drawn, switches, pipeline, lab, progress)
     else:
-        lab = VirtualFabric(scenario, seed, drawn, switches)
-        deployment, loop = asyncio.run(
-            run_closed_loop(scenario, drawn, switches, pipeline, lab, progress)
-        )
+        deployment, loop = await run_closed_loop(scenario, drawn, switches, pipeline, lab, progress)
     progress("simulate", 1.0)
     return LabRun(
         scenario=scenario,
@@ -84,6 +81,67 @@ def run_lab(scenario: Scenario, seed: int, progress: Progress) -> LabRun:
         deployment=deployment,
         spans=record_spans(lab, seed),
         loop=loop,
+    )
+
+
+async def run_staged(
+    scenario: Scenario,
+    seed: int,
+    drawn: DrawnFabric,
+    switches: dict[str, EmbeddedSwitch],
+    pipeline: Pipeline,
+    lab: VirtualFabric,
+    progress: Progress,
+) -> DeployResult:
+    """Program the switches and run, with what the scenario has happen meanwhile."""
+
+    def on_progress(now_ns: int) -> None:
+        progress("simulate", now_ns / scenario.duration_ns)
+
+    def make_switch(name: str) -> EmbeddedSwitch:
+        return make_switches(drawn.fabric, pipeline)[name]
+
+    side = ControllerSide(drawn.fabric, lab, switches, pipeline, make_switch)
+    await side.start()
+    try:
+        deployment = await side.deploy(miscalibrated(drawn.fabric, scenario))
+        progress("deploy", 1.0)
+        for turn in stage(lab, drawn.fabric, seed):
+            lab.run_until(turn.at_ns, on_progress)
+            await turn.act(side)
+        lab.run(on_progress)
+    finally:
+        await side.stop()
+    return deployment
+
+
+def miscalibrated(fabric: Fabric, scenario: Scenario) -> Fabric:
+    """What the controller believes in whose switches one corrects PTP by too much.
+
+    `fabric.yaml` declares the model that it really is.
+    """
+    wrong = scenario.wrong_correction
+    if wrong is None:
+        return fabric
+    switch = fabric.switch(wrong.switch)
+    model = fabric.model(switch.model)
+    believed = replace(
+        model,
+        name=f"{model.name}-miscalibrated",
+        stamp_points=tuple(
+            replace(
+                points,
+                egress=replace(points.egress, latency_ns=points.egress.latency_ns + wrong.error_ns),
+            )
+            for points in model.stamp_points
+        ),
+    )
+    return replace(
+        fabric,
+        models=(*fabric.models, believed),
+        switches=tuple(
+            replace(one, model=believed.name) if one is switch else one for one in fabric.switches
+        ),
     )
 
 

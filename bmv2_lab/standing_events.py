@@ -34,6 +34,15 @@ def standing_events(scenario: Scenario, fabric: Fabric) -> Iterator[TrueEvent]:
             value=scenario.straggler.stall_ns,
             unit="ns",
         )
+    if scenario.wrong_correction is not None:
+        yield TrueEvent(
+            kind="wrong_correction",
+            entity=scenario.wrong_correction.switch,
+            value=scenario.wrong_correction.error_ns,
+            unit="ns",
+        )
+    if scenario.spraying:
+        yield TrueEvent(kind="spraying", entity="")
     if scenario.report_loss_share:
         yield TrueEvent(
             kind="report_loss", entity="", value=scenario.report_loss_share, unit="share"

@@ -30,5 +30,77 @@ class Straggler:
     stall_ns: int
 
 
-Event: TypeAlias = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongCorrection:
+    """All switches are transparent clocks, and one adds this much too much to what it corrects."""
+
+    switch: str
+    error_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehash:
+    """The controller gives the ECMP hash another seed: most flows take another path."""
+
+    at_ns: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFlap:
+    """A cable carries nothing for a while; the controller routes around it once it knows."""
+
+    end: str
+    """One end, `switch:port`."""
+    down_ns: int
+    up_ns: int
+    detect_ns: int
+    """From either change to the routes that follow from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStep:
+    """A switch's clock jumps."""
+
+    switch: str
+    at_ns: int
+    step_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchRestart:
+    """A switch is dark while it boots, and comes back with no pipeline and a clock that starts
+    anew; the controller routes around it, and programs it when it is back."""
+
+    switch: str
+    at_ns: int
+    detect_ns: int
+    boot_ns: int
+    uptime_ns: int
+    """What its clock reads when it is back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrandmasterFailover:
+    """The grandmaster falls silent; another host takes over, and all others follow it."""
+
+    at_ns: int
+    successor: str
+    takeover_ns: int
+    """Announce timeout and election."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NtpFallback:
+    """A client loses PTP and follows NTP, whose path is longer one way than the other."""
+
+    host: str
+    at_ns: int
+    poll_ns: int
+    bias_ns: int
+    """Half the one-way difference of the NTP path: where the clock goes."""
+    noise_sd_ns: int
+
+
+Event: TypeAlias = Rehash | LinkFlap | ClockStep | SwitchRestart | GrandmasterFailover | NtpFallback
 """Something that happens while the scenario runs."""

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 
 from bmv2_lab.nuisance import Nuisance
-from bmv2_lab.scenarios.disturbances import Event, StampBias, Straggler
+from bmv2_lab.scenarios.disturbances import Event, StampBias, Straggler, WrongCorrection
 from bmv2_lab.scenarios.limits import Limit
 
 
@@ -110,6 +110,11 @@ class Scenario:
     """a_uv of every uplink of leaf n is (n - 1) times this more than chance makes it."""
     stamp_biases: tuple[StampBias, ...] = ()
     straggler: Straggler | None = None
+    wrong_correction: WrongCorrection | None = None
+    spraying: bool = False
+    """NICs give each packet of a message a UDP source port of its own, and so a path."""
+    retransmit_ns: int | None = None
+    """A NIC sends again what is not acknowledged after this; None: never."""
     report_loss_share: float = 0.0
     """Share of the reports that never reach the collector, each by chance."""
     events: tuple[Event, ...] = ()

@@ -14,7 +14,7 @@ class Oscillator:
     The rate is a constant plus a random walk (ns/s per square root of a second).
     """
 
-    __slots__ = ("_phase_ns", "_rate", "epoch_ns")
+    __slots__ = ("_jumps", "_phase_ns", "_rate", "epoch_ns")
 
     def __init__(
         self,
@@ -30,6 +30,8 @@ class Oscillator:
         walk_ns_per_s = np.cumsum(rng.normal(0.0, wander_ns_per_s_sqrt_s * step_s**0.5, steps))
         rate = (rate_offset_ppb + walk_ns_per_s) * 1e-9
         self.epoch_ns = epoch_ns
+        self._jumps: list[tuple[int, int]] = []
+        """(true instant, by how much the counter jumped then)"""
         self._rate: list[float] = rate.tolist()
         phase = np.concatenate(([0.0], np.cumsum(rate * WANDER_STEP_NS)[:-1]))
         self._phase_ns: list[float] = phase.tolist()
@@ -42,16 +44,45 @@ class Oscillator:
 
     def read_ns(self, true_ns: int) -> int:
         """The counter at true time `true_ns`, whole nanoseconds."""
-        return self.epoch_ns + round(self.elapsed_ns(true_ns))
+        reading_ns = self.epoch_ns + round(self.elapsed_ns(true_ns))
+        for at_ns, jump_ns in self._jumps:
+            if true_ns >= at_ns:
+                reading_ns += jump_ns
+        return reading_ns
+
+    def jump(self, true_ns: int, jump_ns: int) -> None:
+        """The counter goes on from `jump_ns` more at that instant, later than all jumps before."""
+        self._jumps.append((true_ns, jump_ns))
+
+    def elapsed_of_ns(self, true_ns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`elapsed_ns` of many instants."""
+        elapsed: NDArray[np.float64] = true_ns + np.interp(true_ns, *self._phases())
+        return elapsed
 
     def true_of_ns(self, local_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """True instants at which it read these values; for scoring only."""
-        elapsed_ns = (local_ns - self.epoch_ns).astype(np.float64)
-        starts_ns = np.arange(len(self._phase_ns)) * float(WANDER_STEP_NS)
+        """True instants at which it read these values; for scoring only.
+
+        Of a reading that came twice, before and after a jump back, the first.
+        """
+        true_ns = self._true_since_epoch(local_ns - self.epoch_ns)
+        jumped_ns = 0
+        for at_ns, jump_ns in self._jumps:
+            jumped_ns += jump_ns
+            later_ns = self._true_since_epoch(local_ns - self.epoch_ns - jumped_ns)
+            impossible = (true_ns < 0.0) | (true_ns >= at_ns)
+            true_ns = np.where(impossible & (later_ns >= at_ns), later_ns, true_ns)
+        return true_ns
+
+    def _true_since_epoch(self, since_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+        elapsed_ns = since_ns.astype(np.float64)
         true_ns = elapsed_ns
         for _ in range(4):  # rates are below 10^-3, so each round gains three digits
-            true_ns = elapsed_ns - np.interp(true_ns, starts_ns, self._phase_ns)
+            true_ns = elapsed_ns - np.interp(true_ns, *self._phases())
         return true_ns
+
+    def _phases(self) -> tuple[NDArray[np.float64], list[float]]:
+        starts_ns = np.arange(len(self._phase_ns), dtype=np.float64) * WANDER_STEP_NS
+        return starts_ns, self._phase_ns
 
     def rate_offset(self, true_ns: int) -> float:
         """Its rate error at that time, dimensionless; positive when it runs fast."""

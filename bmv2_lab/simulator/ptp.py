@@ -78,29 +78,43 @@ class PtpClient:
         self._engine = engine
         self._node = node
         self._host = host
-        self._transmitter = transmitter
         self._domain = ptp.domain
-        self._path = PtpAddresses(
-            src_mac=host.mac,
-            dst_mac=transmitter.mac,
-            src_ip=host.ip,
-            dst_ip=transmitter.ip,
-            dscp=dscp,
-        )
+        self._dscp = dscp
         self._identity = clock_identity(host.mac)
-        self._transmitter_identity = clock_identity(transmitter.mac)
+        self._stopped = False
+        self.follow(transmitter)
         self._servo = PiServo(interval_ns / 1e9)
         self._rng = rng
-        self._pending = _Pending()
         self._delay_req_sequence_id = int(rng.integers(0, 1 << 16))
         self._on_exchange = on_exchange
         self._on_adjust = on_adjust
         node.handle(UDP_PORT_PTP_EVENT, self._on_event)
         node.handle(UDP_PORT_PTP_GENERAL, self._on_general)
 
+    def follow(self, transmitter: Host) -> None:
+        """Take the time from this host from now on."""
+        self._transmitter = transmitter
+        self._transmitter_identity = clock_identity(transmitter.mac)
+        self._path = PtpAddresses(
+            src_mac=self._host.mac,
+            dst_mac=transmitter.mac,
+            src_ip=self._host.ip,
+            dst_ip=transmitter.ip,
+            dscp=self._dscp,
+        )
+        self._pending = _Pending()
+
+    def stop(self) -> None:
+        """Answer and steer no more; the PHC goes on as it is."""
+        self._stopped = True
+
     def _on_event(self, frame: bytes, rx_local_ns: int) -> None:
         message = parse_ptp(frame)
-        if message.message_type != PtpMessageType.SYNC:
+        if (
+            self._stopped
+            or message.message_type != PtpMessageType.SYNC
+            or message.clock_identity != self._transmitter_identity
+        ):
             return
         correction_ns = message.correction_ns
         if correction_ns is None:  # too large to state: the delay of this Sync is not known
@@ -110,6 +124,8 @@ class PtpClient:
         self._engine.at(self._engine.now_ns + wait_ns, self._send_delay_req)
 
     def _send_delay_req(self) -> None:
+        if self._stopped:
+            return
         self._delay_req_sequence_id = (self._delay_req_sequence_id + 1) & 0xFFFF
         self._pending.delay_req_sequence_id = self._delay_req_sequence_id
         frame = ptp_delay_req(
@@ -127,7 +143,7 @@ class PtpClient:
     def _on_general(self, frame: bytes, rx_local_ns: int) -> None:
         message = parse_ptp(frame)
         pending, correction_ns = self._pending, message.correction_ns
-        if correction_ns is None:
+        if self._stopped or correction_ns is None:
             return
         if message.message_type == PtpMessageType.FOLLOW_UP:
             if message.sequence_id == pending.sync_sequence_id:
@@ -225,7 +241,12 @@ class PtpTransmitter:
         self._sequence_ids = {client.ip: int(rng.integers(0, 1 << 16)) for client in clients}
         node.handle(UDP_PORT_PTP_EVENT, self._on_event)
         for client in clients:
-            engine.at(int(rng.integers(1_000_000, interval_ns)), self._sync, client.ip)
+            first_ns = engine.now_ns + int(rng.integers(1_000_000, interval_ns))
+            engine.at(first_ns, self._sync, client.ip)
+
+    def stop(self) -> None:
+        """Fall silent."""
+        self._until_ns = -1
 
     def _sync(self, client_ip: int) -> None:
         now_ns = self._engine.now_ns
@@ -258,7 +279,7 @@ class PtpTransmitter:
 
     def _on_event(self, frame: bytes, rx_local_ns: int) -> None:
         message = parse_ptp(frame)
-        if message.message_type != PtpMessageType.DELAY_REQ:
+        if self._until_ns < 0 or message.message_type != PtpMessageType.DELAY_REQ:
             return
         response = ptp_delay_resp(
             self._paths[parse_ptp_addresses(frame).src_ip],

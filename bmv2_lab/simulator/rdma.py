@@ -7,7 +7,7 @@ alters a byte which it must not alter is seen at once.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -35,6 +35,9 @@ PSN_MASK = 0xFF_FFFF
 TRAFFIC_CLASS_OFFSET = ETHERNET.byte_count + 1
 """DSCP and ECN of an untagged IPv4 frame."""
 ECN_MASK = ECN_CE = 3
+SPRAY_STEP = 0x9E5
+"""From one packet's UDP source port to the next one's, modulo 2^14: odd, so that none comes twice
+in 2^14 packets."""
 BTH_OFFSET = ETHERNET.byte_count + IPV4.byte_count + UDP.byte_count
 
 
@@ -68,7 +71,10 @@ class QueuePair:
 
 @dataclass(slots=True, kw_only=True)
 class Transfer:
-    """One message from post to completion; stamps on the PHC of the host they are taken at."""
+    """One message from post to completion; stamps on the PHC of the host they are taken at.
+
+    NICs take packets in any order (selective repeat), so spraying and loss need nothing else.
+    """
 
     qp: QueuePair
     psn_first: int
@@ -88,6 +94,12 @@ class Transfer:
     receiver_stall_ns: int = 0
     """Injected fault: extra software time after the last packet."""
     done: bool = False
+    overtaken: bool = False
+    """Packets of it were overtaken by its last one."""
+    unreceived: set[int] = field(default_factory=set)
+    """Packet sequence numbers that the receiver waits for."""
+    unacknowledged: set[int] = field(default_factory=set)
+    """Those that the sender waits to be acknowledged."""
     on_post: Callable[[], None] | None = None
     on_received: Callable[["Transfer"], None] | None = None
     on_done: Callable[["Transfer"], None] | None = None
@@ -101,6 +113,10 @@ class RdmaCounters:
     ack_frames: int = 0
     icrc_errors: int = 0
     unexpected: int = 0
+    repeated: int = 0
+    """Data frames that had arrived before; acknowledged again."""
+    retransmitted: int = 0
+    """Data frames sent again because no acknowledgement came."""
     congestion_marks: int = 0
     """Data frames that came marked Congestion Experienced."""
 
@@ -109,13 +125,24 @@ class RdmaHost:
     """The RoCEv2 side of one host."""
 
     def __init__(
-        self, engine: Engine, node: HostNode, *, dscp: int, rng: np.random.Generator
+        self,
+        engine: Engine,
+        node: HostNode,
+        *,
+        dscp: int,
+        rng: np.random.Generator,
+        retransmit_ns: int | None = None,
+        spraying: bool = False,
     ) -> None:
+        """retransmit_ns: what is not acknowledged after this is sent again; None: never.
+        spraying: each data packet has a UDP source port, and so a path, of its own."""
         self.node = node
         self.counters = RdmaCounters()
         self._engine = engine
         self._dscp = dscp
         self._rng = rng
+        self._retransmit_ns = retransmit_ns
+        self._spraying = spraying
         self._psn_next: dict[int, int] = {}
         self._flows: dict[tuple[int, int], RoceFlow] = {}
         self._sending: dict[tuple[int, int], Transfer] = {}
@@ -127,14 +154,20 @@ class RdmaHost:
         first = self._psn_next.setdefault(qp.local_qpn, int(self._rng.integers(0, 1 << 24)))
         last = (first + packets - 1) & PSN_MASK
         self._psn_next[qp.local_qpn] = (last + 1) & PSN_MASK
-        return Transfer(qp=qp, psn_first=first, psn_last=last, bytes=packets * payload_bytes)
+        numbers = {(first + index) & PSN_MASK for index in range(packets)}
+        return Transfer(
+            qp=qp,
+            psn_first=first,
+            psn_last=last,
+            bytes=packets * payload_bytes,
+            unreceived=numbers,
+            unacknowledged=set(numbers),
+        )
 
     def expect(self, transfer: Transfer) -> None:
         """The receiving side of a transfer (its receive is posted)."""
-        packets = ((transfer.psn_last - transfer.psn_first) & PSN_MASK) + 1
-        for index in range(packets):
-            key = (transfer.qp.remote_qpn, (transfer.psn_first + index) & PSN_MASK)
-            self._receiving[key] = transfer
+        for psn in transfer.unreceived:
+            self._receiving[transfer.qp.remote_qpn, psn] = transfer
 
     def post(self, transfer: Transfer) -> None:
         """The application posts the message now."""
@@ -142,22 +175,38 @@ class RdmaHost:
         transfer.post_local_ns = self.node.stamp_ns(now_ns)
         if transfer.on_post is not None:
             transfer.on_post()
-        self._sending[transfer.qp.local_qpn, transfer.psn_last] = transfer
+        for psn in transfer.unacknowledged:
+            self._sending[transfer.qp.local_qpn, psn] = transfer
         wait_ns = int(self._rng.integers(*HOST_POST_NS)) + transfer.sender_stall_ns
         self._engine.at(now_ns + wait_ns, self._transmit, transfer)
 
     def _transmit(self, transfer: Transfer) -> None:
+        """Send all packets of the message that are not acknowledged."""
         packets = ((transfer.psn_last - transfer.psn_first) & PSN_MASK) + 1
         payload = bytes([transfer.psn_first & 0xFF]) * (transfer.bytes // packets)
         for index in range(packets):
+            psn = (transfer.psn_first + index) & PSN_MASK
+            if psn not in transfer.unacknowledged:
+                continue
             frame = roce_frame(
-                self._flow(transfer.qp),
+                self._sprayed(transfer.qp, psn) if self._spraying else self._flow(transfer.qp),
                 opcode=_opcode(index, packets),
-                psn=(transfer.psn_first + index) & PSN_MASK,
+                psn=psn,
                 ack_request=True,
                 payload=payload,
             )
             self.node.send(frame, partial(_sent, transfer, index, packets))
+        if self._retransmit_ns is not None:
+            self._engine.at(self._engine.now_ns + self._retransmit_ns, self._repeat, transfer)
+
+    def _repeat(self, transfer: Transfer) -> None:
+        if transfer.unacknowledged:
+            self.counters.retransmitted += len(transfer.unacknowledged)
+            self._transmit(transfer)
+
+    def _sprayed(self, qp: QueuePair, psn: int) -> RoceFlow:
+        port = 0xC000 | (qp.udp_source_port + psn * SPRAY_STEP) & 0x3FFF
+        return replace(self._flow(qp), src_port=port)
 
     def _flow(self, qp: QueuePair) -> RoceFlow:
         key = (qp.local_qpn, qp.remote_qpn)
@@ -186,17 +235,23 @@ class RdmaHost:
 
     def _on_data(self, dest_qp: int, psn: int, rx_local_ns: int) -> None:
         self.counters.data_frames += 1
-        transfer = self._receiving.pop((dest_qp, psn), None)
+        transfer = self._receiving.get((dest_qp, psn))
         if transfer is None:
             self.counters.unexpected += 1
             return
-        if psn == transfer.psn_first:
-            transfer.rx_first_local_ns = rx_local_ns
         now_ns = self._engine.now_ns
-        if psn == transfer.psn_last:
-            transfer.rx_last_local_ns = rx_local_ns
-            wait_ns = int(self._rng.integers(*HOST_COMPLETION_NS)) + transfer.receiver_stall_ns
-            self._engine.at(now_ns + wait_ns, self._received, transfer)
+        if psn not in transfer.unreceived:
+            self.counters.repeated += 1
+        else:
+            transfer.unreceived.discard(psn)
+            if not transfer.rx_first_local_ns:
+                transfer.rx_first_local_ns = rx_local_ns
+            if psn == transfer.psn_last and transfer.unreceived:
+                transfer.overtaken = True
+            if not transfer.unreceived:
+                transfer.rx_last_local_ns = rx_local_ns
+                wait_ns = int(self._rng.integers(*HOST_COMPLETION_NS)) + transfer.receiver_stall_ns
+                self._engine.at(now_ns + wait_ns, self._received, transfer)
         reverse = QueuePair(
             local=transfer.qp.remote,
             remote=transfer.qp.local,
@@ -214,7 +269,10 @@ class RdmaHost:
     def _on_ack(self, dest_qp: int, psn: int) -> None:
         self.counters.ack_frames += 1
         transfer = self._sending.pop((dest_qp, psn), None)
-        if transfer is not None:
+        if transfer is None:
+            return
+        transfer.unacknowledged.discard(psn)
+        if not transfer.unacknowledged:
             wait_ns = int(self._rng.integers(*HOST_COMPLETION_NS))
             self._engine.at(self._engine.now_ns + wait_ns, self._acknowledged, transfer)
 
@@ -234,7 +292,7 @@ def _opcode(index: int, packets: int) -> BthOpcode:
 
 
 def _sent(transfer: Transfer, index: int, packets: int, tx_local_ns: int) -> None:
-    if index == 0:
+    if not transfer.tx_first_local_ns:
         transfer.tx_first_local_ns = tx_local_ns
-    if index == packets - 1:
+    if index == packets - 1 or transfer.tx_last_local_ns:  # or sent again
         transfer.tx_last_local_ns = tx_local_ns

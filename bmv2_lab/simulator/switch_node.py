@@ -33,6 +33,7 @@ class SwitchNode:
         "_wires",
         "before_enqueue",
         "before_send",
+        "dark",
         "name",
         "oscillator",
         "switch",
@@ -55,6 +56,8 @@ class SwitchNode:
         self.oscillator = oscillator
         self.before_enqueue: EgressHook | None = None
         self.before_send: EgressHook | None = None
+        self.dark = False
+        """It boots: whatever comes is lost."""
         self._engine = engine
         self._stamp_unit_ns = stamp_unit_ns
         self._report_ports = report_ports
@@ -77,8 +80,16 @@ class SwitchNode:
         """The cable's direction that leaves `port`."""
         return self._wires[port]
 
+    def restart(self, switch: EmbeddedSwitch) -> None:
+        """It is back, as `switch`; what was in its queues is gone."""
+        self.switch = switch
+        switch.on_packet_out = self.packet_out
+        self.dark = False
+
     def receive(self, frame: bytes, port: int, stamp_true_ns: int) -> None:
         """A frame reaches the traffic manager; its ingress stamp was taken at `stamp_true_ns`."""
+        if self.dark:
+            return
         for copy in self.switch.ingress(frame, port, self._stamp(stamp_true_ns)):
             self._to_port(copy, frame)
 
@@ -107,6 +118,8 @@ class SwitchNode:
         )
 
     def _egress(self, copy: EgressCopy, state: QueueState) -> int:
+        if self.dark:
+            return 0
         enqueue_stamp = self._stamp(state.enqueue_ns)
         dequeue_stamp = self._stamp(state.dequeue_ns)
         took_ns = 0.0

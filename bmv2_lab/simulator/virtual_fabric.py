@@ -26,7 +26,7 @@ from bmv2_lab.simulator.wire import Receive, Wire
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
-from controller.fabric import LinkEnd
+from controller.fabric import Host, LinkEnd
 from controller.ptp_log import exchange_line, servo_line
 from controller.routing import collector_ports
 
@@ -91,7 +91,10 @@ class VirtualFabric:
             )
             for host in self._fabric.hosts
         }
+        self.wires: dict[LinkEnd, Wire] = {}
+        """By sending end."""
         self._cable()
+        self.ptp_clients: dict[str, PtpClient] = {}
         self._start_ptp()
         self.endpoints = self._make_endpoints()
         self.jobs = self._make_jobs()
@@ -166,6 +169,7 @@ class VirtualFabric:
             peer_processing_ns=processing_ns,
             receive=receive,
         )
+        self.wires[sender] = wire
         if sender.node in self.host_nodes:
             self.host_nodes[sender.node].attach(wire)
             return
@@ -189,19 +193,11 @@ class VirtualFabric:
         scenario, ptp = self.scenario, self._fabric.ptp
         transmitter = self._fabric.host(ptp.grandmaster)
         clients = tuple(host for host in self._fabric.hosts if host.name != ptp.grandmaster)
-        PtpTransmitter(
-            self.engine,
-            self.host_nodes[transmitter.name],
-            transmitter,
-            clients,
-            ptp,
-            dscp=scenario.ptp_dscp,
-            interval_ns=scenario.ptp_interval_ns,
-            until_ns=scenario.duration_ns - 100_000_000,
-            rng=stream(self._seed, Stream.PTP),
+        self.ptp_transmitter = self.make_ptp_transmitter(
+            transmitter, clients, stream(self._seed, Stream.PTP)
         )
         for index, host in enumerate(clients):
-            PtpClient(
+            self.ptp_clients[host.name] = PtpClient(
                 self.engine,
                 self.host_nodes[host.name],
                 host,
@@ -211,8 +207,25 @@ class VirtualFabric:
                 interval_ns=scenario.ptp_interval_ns,
                 rng=stream(self._seed, Stream.PTP, 1 + index),
                 on_exchange=self._exchange_done,
-                on_adjust=self._phc_adjusted,
+                on_adjust=self.phc_adjusted,
             )
+
+    def make_ptp_transmitter(
+        self, host: Host, clients: tuple[Host, ...], rng: np.random.Generator
+    ) -> PtpTransmitter:
+        """A time transmitter that starts now."""
+        scenario = self.scenario
+        return PtpTransmitter(
+            self.engine,
+            self.host_nodes[host.name],
+            host,
+            clients,
+            self._fabric.ptp,
+            dscp=scenario.ptp_dscp,
+            interval_ns=scenario.ptp_interval_ns,
+            until_ns=scenario.duration_ns - 100_000_000,
+            rng=rng,
+        )
 
     def _make_endpoints(self) -> dict[str, RdmaHost]:
         roce = self._fabric.qos.class_named("roce")
@@ -223,6 +236,8 @@ class VirtualFabric:
                 node,
                 dscp=roce.dscp,
                 rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
+                retransmit_ns=self.scenario.retransmit_ns,
+                spraying=self.scenario.spraying,
             )
             for index, (name, node) in enumerate(self.host_nodes.items())
         }
@@ -285,9 +300,10 @@ class VirtualFabric:
         self.result.ptp_lines.append(exchange_line(row, client))
         self.result.exchanges.append((client, row))
 
-    def _phc_adjusted(
+    def phc_adjusted(
         self, host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
     ) -> None:
+        """A host adjusted its PHC, which read `phc_local_ns` just before."""
         self.result.ptp_lines.append(servo_line(host, phc_local_ns, step_ns, frequency_ppb))
         self.result.adjustments.setdefault(host, []).append((phc_local_ns, step_ns, frequency_ppb))
 

@@ -42,6 +42,8 @@ class Wire:
         "_peer_processing_ns",
         "_receive",
         "_rng",
+        "down",
+        "lost",
     )
 
     def __init__(
@@ -76,10 +78,16 @@ class Wire:
         self._free_ns = 0
         self._fault_extra_ns = 0
         self._fault_until_ns = -1
+        self.down = False
+        """Frames sent now are lost."""
+        self.lost = 0
 
     def send(self, frame: bytes) -> None:
         """The frame was dequeued, and its egress stamp taken, now."""
         now_ns = self._engine.now_ns
+        if self.down:
+            self.lost += 1
+            return
         if not self._jitter:
             drawn = self._rng.exponential(self._jitter_mean_ns, JITTER_POOL)
             self._jitter = np.minimum(drawn, self._jitter_max_ns).round().astype(int).tolist()

@@ -7,20 +7,33 @@ from pathlib import Path
 import pytest
 
 from bmv2_lab.evidence import Evidence
-from bmv2_lab.lab_run import run_lab, write_lab_files
+from bmv2_lab.lab_run import LabRun, run_lab_here, write_lab_files
 from bmv2_lab.scenarios import NUMBERED, SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
 from bmv2_lab.scenarios.limits import Limit, check_limits
 from controller.fabric_file import load_fabric
 from tempotrace.analysis import analyse
+from tests.support.grpc_loop import in_grpc_loop
 
 SEED = 1
+
+
+def run_one(scenario: Scenario) -> LabRun:
+    """A run in the loop that all tests share."""
+    runs: list[LabRun] = []
+
+    @in_grpc_loop
+    async def run() -> None:
+        runs.append(await run_lab_here(scenario, SEED, lambda _stage, _share: None))
+
+    run()
+    return runs[0]
 
 
 @pytest.mark.parametrize("scenario", NUMBERED, ids=lambda scenario: scenario.name)
 def test_limits_hold_and_the_analysis_gets_through(scenario: Scenario, tmp_path: Path) -> None:
     """Telemetry and truth are within the limits; nothing in the files makes the analysis fail."""
-    run = run_lab(scenario, SEED, lambda _stage, _share: None)
+    run = run_one(scenario)
     results = check_limits(scenario.limits, Evidence(run))
     assert [result for result in results if not result.passed] == []
     write_lab_files(run, tmp_path)

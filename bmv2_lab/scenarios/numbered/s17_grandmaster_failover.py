@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The grandmaster falls silent and another host takes over."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bmv2_lab.scenarios.common import NS_PER_MS, SMALL, SOUND
+from bmv2_lab.scenarios.disturbances import GrandmasterFailover
+from bmv2_lab.scenarios.limits import Limit
+
+if TYPE_CHECKING:
+    from bmv2_lab.evidence import Evidence
+
+FAILOVER = GrandmasterFailover(at_ns=1_000 * NS_PER_MS, successor="h6", takeover_ns=250 * NS_PER_MS)
+TAKEN_NS = FAILOVER.at_ns + FAILOVER.takeover_ns
+
+
+def exchanges_of(evidence: "Evidence", transmitter: str, from_ns: int, to_ns: int) -> float:
+    """Exchanges with a time transmitter whose t2 lies in a span of true time."""
+    nodes, ip = evidence.run.lab.host_nodes, evidence.fabric.host(transmitter).ip
+    times = [
+        nodes[client].true_of_stamp[int(row["t2_local_ns"])]
+        for client, row in evidence.result.exchanges
+        if int(row["time_transmitter_ip"]) == ip
+    ]
+    return float(np.count_nonzero((np.array(times) >= from_ns) & (np.array(times) < to_ns)))
+
+
+def clients_left_behind(evidence: "Evidence") -> float:
+    """Hosts other than both grandmasters without an exchange with the successor."""
+    ip = evidence.fabric.host(FAILOVER.successor).ip
+    followed = {
+        client for client, row in evidence.result.exchanges if int(row["time_transmitter_ip"]) == ip
+    }
+    hosts = {host.name for host in evidence.fabric.hosts}
+    return float(len(hosts - followed - {FAILOVER.successor, evidence.fabric.ptp.grandmaster}))
+
+
+END_NS = SMALL.duration_ns
+
+SCENARIOS = (
+    replace(
+        SMALL,
+        number=17,
+        name="grandmaster-failover",
+        summary="the grandmaster falls silent at 1.0 s, a client takes over 250 ms later in "
+        "holdover and all others follow it: exchanges name another time transmitter, the reference "
+        "does not move",
+        events=(FAILOVER,),
+        limits=(
+            *SOUND,
+            Limit(
+                name="exchanges with the old one before",
+                measure=lambda e: exchanges_of(e, e.fabric.ptp.grandmaster, 0, FAILOVER.at_ns),
+                at_least=20.0,
+            ),
+            Limit(
+                name="exchanges with the old one after",
+                measure=lambda e: exchanges_of(
+                    e, e.fabric.ptp.grandmaster, FAILOVER.at_ns + NS_PER_MS, END_NS
+                ),
+                at_most=0.0,
+            ),
+            Limit(
+                name="exchanges with the new one before it took over",
+                measure=lambda e: exchanges_of(e, FAILOVER.successor, 0, TAKEN_NS),
+                at_most=0.0,
+            ),
+            Limit(name="clients that do not follow it", measure=clients_left_behind, at_most=0.0),
+            Limit(
+                name="events in the truth",
+                measure=lambda e: float(
+                    len(e.events("grandmaster")) + len(e.events("grandmaster_silent"))
+                ),
+                at_least=2.0,
+            ),
+        ),
+    ),
+)
