@@ -202,8 +202,6 @@ def _real_time(record: RealTimeRecord, summary: Summary) -> dict[str, Any]:
             reports_lost=reports["lost"],
             reports_rejected=reports["rejected"],
             icrc_errors=summary["icrc_errors"],
-            transfers=summary["inversions"]["pairs"],
-            transfers_incomplete=summary["transfers_incomplete"],
             samples_per_direction_min=summary["samples_per_direction_min"],
         ),
     )

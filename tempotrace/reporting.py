@@ -87,7 +87,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     table.add_column("quantity")
     table.add_column("value", justify="right")
     rows = (
-        ("raw PTP error", f"{sync['ptp_raw_error_ns_rms']:.0f} ns rms"),
+        ("raw PTP error", f"{_or_nan(sync['ptp_raw_error_ns_rms']):.0f} ns rms"),
         (
             "corrected error",
             f"{sync['corrected_error_ns_rms']:.1f} ns rms, "
@@ -154,12 +154,12 @@ def _real_time_rows(summary: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     found = summary.get("real_time")
     if found is None:
         return ()
-    wires, ntp_ns = found["wires"], found["ntp_reported_error_ns_rms"]
+    wires = found["wires"]
     rows = [
         ("backend", f"{found['backend']}, cables by {found['cable_delays']}"),
         (
             "NTP error",
-            f"{math.nan if ntp_ns is None else ntp_ns:.0f} ns rms, "
+            f"{_or_nan(found['ntp_reported_error_ns_rms']):.0f} ns rms, "
             f"{found['ntp_measurements']} measurements",
         ),
     ]
@@ -174,3 +174,8 @@ def _real_time_rows(summary: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     passed = sum(one["passed"] for one in found["limits"])
     rows.append(("limits kept", f"{passed} of {len(found['limits'])}"))
     return tuple(rows)
+
+
+def _or_nan(value: float | None) -> float:
+    """A figure that there may be no data for."""
+    return math.nan if value is None else value

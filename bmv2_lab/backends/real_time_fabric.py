@@ -24,7 +24,7 @@ from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
 from bmv2_lab.simulator.collective import RingJob
 from bmv2_lab.simulator.host_node import HostNode
-from bmv2_lab.simulator.rdma import RdmaHost
+from bmv2_lab.simulator.rdma import RdmaHost, Transfer
 from bmv2_lab.simulator.virtual_fabric import STEP_GAP_NS, STEP_START_NS, LabResult
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
@@ -97,6 +97,17 @@ class RealTimeFabric:
     def host_nodes_of(self, tenant: str) -> list[HostNode]:
         """The tenant's hosts, in the order of the fabric."""
         return [self.host_nodes[host.name] for host in self._fabric.hosts if host.tenant == tenant]
+
+    @property
+    def transfers(self) -> list[Transfer]:
+        """All messages of all jobs."""
+        return [
+            transfer
+            for job in self.jobs
+            for step in job.steps
+            for rank in step.ranks
+            for transfer in rank.transfers
+        ]
 
     @property
     def transmit_stamps_lost(self) -> int:

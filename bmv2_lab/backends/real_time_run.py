@@ -99,6 +99,7 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
                 windows=lab.truth.windows,
                 window_ns=variant.window_ns,
                 ntp={name: daemon.measurements() for name, daemon in ntp.items()},
+                transfers=lab.transfers,
                 wires=cables.finish(),
                 transmit_stamps_lost=lab.transmit_stamps_lost,
             ),

@@ -14,6 +14,7 @@ import numpy as np
 from bmv2_lab.backends.cable_delays import WireStatistics
 from bmv2_lab.backends.chronyd import NtpMeasurement
 from bmv2_lab.scenarios.limits import LimitResult
+from bmv2_lab.simulator.rdma import Transfer
 from bmv2_lab.truth import TrueWindow
 from correction.exchange import estimate_offset
 
@@ -60,6 +61,9 @@ class RealTimeRecord:
     ntp_reported_error_ns_rms: float | None
     """What chronyd reports, all clients, the whole run; None if it reported nothing."""
     ntp_measurements: int
+    transfers: int
+    transfers_incomplete: int
+    """RoCEv2 messages, and those of them not received or not acknowledged."""
     wires: WireStatistics | None
     transmit_stamps_lost: int
 
@@ -73,6 +77,7 @@ def real_time_record(
     windows: Sequence[TrueWindow],
     window_ns: int,
     ntp: Mapping[str, Sequence[NtpMeasurement]],
+    transfers: Sequence[Transfer],
     wires: WireStatistics | None,
     transmit_stamps_lost: int,
 ) -> RealTimeRecord:
@@ -97,6 +102,10 @@ def real_time_record(
         ptp_exchanges_per_client_min=min(fewest, default=0),
         ntp_reported_error_ns_rms=_rms(ntp_ns),
         ntp_measurements=len(ntp_ns),
+        transfers=len(transfers),
+        transfers_incomplete=sum(
+            not (transfer.done and transfer.received_local_ns) for transfer in transfers
+        ),
         wires=wires,
         transmit_stamps_lost=transmit_stamps_lost,
     )
@@ -110,8 +119,6 @@ class Telemetry:
     reports_lost: int
     reports_rejected: int
     icrc_errors: int
-    transfers: int
-    transfers_incomplete: int
     samples_per_direction_min: int
 
 
@@ -129,7 +136,7 @@ def check_limits(record: RealTimeRecord, telemetry: Telemetry) -> tuple[LimitRes
         _at_most("frames with a wrong ICRC", telemetry.icrc_errors, 0),
         _at_most(
             "transfers incomplete, share",
-            telemetry.transfers_incomplete / max(1, telemetry.transfers),
+            record.transfers_incomplete / max(1, record.transfers),
             limits.transfers_incomplete_share_max,
         ),
         _at_least(

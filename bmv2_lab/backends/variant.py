@@ -19,6 +19,8 @@ from correction.model import ClockKind, StampPoint
 NS_PER_MS = 1_000_000
 WARM_UP_NS = 3_000_000_000
 """No window starts earlier: daemons start, negotiate and find each other."""
+TAIL_NS = 1_000_000_000
+"""What was sent at the end of the last window arrives."""
 MARGIN_NS = 60_000_000_000
 """Clocks are drawn for this much longer than the scenario lasts: the time to end everything."""
 
@@ -131,7 +133,7 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
     return replace(
         scenario,
         limits=(),
-        duration_ns=scenario.duration_ns + shift_ns,
+        duration_ns=scenario.duration_ns + shift_ns + TAIL_NS,
         window_starts_ns=tuple(start_ns + shift_ns for start_ns in scenario.window_starts_ns),
         straggler=straggler,
         queue_report_packets=0,

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from bmv2_lab.backends.needs import BackendError
-from bmv2_lab.backends.variant import SCALES, WARM_UP_NS, draw_real_time, real_time_variant
+from bmv2_lab.backends.variant import (
+    SCALES,
+    TAIL_NS,
+    WARM_UP_NS,
+    draw_real_time,
+    real_time_variant,
+)
 from bmv2_lab.scenarios import SCENARIOS
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric
@@ -25,12 +31,12 @@ def test_the_variant_keeps_fabric_and_schedule(backend: str) -> None:
 
 
 def test_windows_wait_for_the_daemons() -> None:
-    """A scenario whose first window comes at once is shifted as a whole."""
+    """A scenario whose first window comes at once is shifted as a whole, with time to end in."""
     scenario = SCENARIOS["nothing-wrong"]
     variant = real_time_variant(scenario, "veth")
     shift_ns = variant.window_starts_ns[0] - scenario.window_starts_ns[0]
     assert variant.window_starts_ns[0] == WARM_UP_NS
-    assert variant.duration_ns == scenario.duration_ns + shift_ns
+    assert variant.duration_ns == scenario.duration_ns + shift_ns + TAIL_NS
 
 
 def test_stalls_grow_with_the_noise() -> None:
