@@ -49,7 +49,7 @@ test-web: $(VENV)/.dev ## the page in a real browser (Debian's chromium)
 	@$(BIN)/python -m pytest -m web $(ARGS)
 
 test-shell: $(VENV)/.dev $(SHELL_VENV)/.shell ## p4runtime-shell against the embedded switch
-	@SHELL_VENV=$(SHELL_VENV) $(BIN)/python -m pytest -m shell $(ARGS)
+	@SHELL_VENV=$(SHELL_VENV) $(BIN)/python -m pytest -m shell tests/integration/test_p4runtime_shell.py $(ARGS)
 
 check: $(VENV)/.dev ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check .
