@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from bmv2_lab.switch.containers import FieldLayout, JsonObject
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.expressions import Expressions, parse_hex
-from bmv2_lab.switch.hashes import algorithm
-from bmv2_lab.switch.layout import HeaderInstance
+from bmv2_lab.switch.expressions import Expressions
+from bmv2_lab.switch.hashes import CUSTOM_CRC_BITS, PerSwitch, algorithm
+from bmv2_lab.switch.header_refs import parse_hex
+from bmv2_lab.switch.layout import FLAG_TRUNCATE, HeaderInstance
 from bmv2_lab.switch.writer import Writer
 
 _WORDS = {8: "B", 16: "H", 32: "I", 64: "Q"}
@@ -85,8 +86,12 @@ class Calculations:
         self.writer = writer
         self.frame_slot = expressions.layout.slots.frame
         self.payload_slot = expressions.layout.slots.payload
-        self._by_name = {str(item["name"]): item for item in document.get("calculations", [])}
+        self._by_name = {str(item["name"]): item for item in document.get("calculations") or []}
         self._emitted: dict[str, str] = {}
+        self.hash_names: dict[str, tuple[str, str]] = {}  # calculation -> algorithm, global
+        slots = expressions.layout.slots
+        self.truncated = f"P[{slots.flags}] & {FLAG_TRUNCATE}"
+        self.truncate_slot = slots.truncate
 
     def named(self, name: str, where: str) -> str:
         """Name of the function of a JSON calculation, generated on first use."""
@@ -94,15 +99,37 @@ class Calculations:
             item = self._by_name.get(name)
             if item is None:
                 raise ProgramError(where, f"unknown calculation {name}")
-            self._emitted[name] = self.emit(
-                str(item["algo"]), item["input"], f"calculations[{name}]"
-            )
+            algo = str(item["algo"])
+            self._emitted[name] = self.emit(algo, item["input"], f"calculations[{name}]")
+            self.hash_names[name] = (algo, self._last_hash)
         return self._emitted[name]
+
+    def bits(self, checksum: JsonObject) -> int | None:
+        """Width of what a checksum computes, where it is known."""
+        item = self._by_name.get(str(checksum.get("calculation")))
+        algo = "csum16" if item is None else str(item["algo"])
+        return 16 if algo in ("csum16", "cksum16", "crc16", "crc16_custom", "xor16") else None
+
+    def of_ipv4(self, item: JsonObject, where: str) -> str:
+        """Name of the function of a checksum of the old type `ipv4`: a whole header without it."""
+        name, target = (str(part) for part in item["target"])
+        header = self.expressions.layout.header(name, where)
+        inputs = [
+            {"type": "field", "value": [name, field]}
+            for field in header.type.fields
+            if field != target
+        ]
+        return self.emit("csum16", inputs, where)
 
     def emit(self, algo: str, inputs: list[JsonObject], where: str) -> str:
         """Write a module-level function for an algorithm over inputs; returns its name."""
         parts, payload = self._parts(inputs, where)
-        function = self.writer.constant("hash_", algorithm(algo, where))
+        found = algorithm(algo, where)
+        if algo in CUSTOM_CRC_BITS or algo == "toeplitz" or isinstance(found, PerSwitch):
+            function = self.writer.own_constant("hash_", found)  # may differ from its like
+        else:
+            function = self.writer.constant("hash_", found)
+        self._last_hash = function
         name = self.writer.name("calculation_")
         writer, saved = self.writer, self.writer.depth
         with writer.block(f"def {name}(P):"):
@@ -199,10 +226,17 @@ class Calculations:
             terms.append(f"({_text(part)} << {shift})" if shift else _text(part))
         lines = [f"s = {' + '.join(terms)}"]
         if payload:
-            lines.append(f"d = P[{self.frame_slot}][P[{self.payload_slot}]:]")
+            lines += self._payload()
             lines.append("s += int.from_bytes(d + b'\\0' if len(d) & 1 else d, 'big')")
         lines.append("return 0xFFFF - ((s % 0xFFFF or 0xFFFF) if s else 0)")
         return lines
+
+    def _payload(self) -> list[str]:
+        """Lines that set `d` to what was not parsed, as much as a truncated packet still has."""
+        return [
+            f"d = P[{self.frame_slot}][P[{self.payload_slot}]:]",
+            f"if {self.truncated}: d = d[:P[{self.truncate_slot}]]",
+        ]
 
     def _general(self, parts: list[_Part], payload: bool, function: str) -> None:
         writer = self.writer
@@ -222,5 +256,7 @@ class Calculations:
                     writer.line(text)
         writer.line("data = (v << (-bits % 8)).to_bytes((bits + 7) // 8, 'big')")
         if payload:
-            writer.line(f"data += P[{self.frame_slot}][P[{self.payload_slot}]:]")
+            for line in self._payload():
+                writer.line(line)
+            writer.line("data += d")
         writer.line(f"return {function}(data)")

@@ -15,6 +15,9 @@ from bmv2_lab.switch.errors import ProgramError
 JsonObject = dict[str, Any]
 
 CONTAINER_BYTES = (8, 4, 2, 1)
+# A header longer than any packet is a mistake, and would take minutes to lay out.
+HEADER_BYTES_MAX = 1 << 14
+FIELD_BITS_MAX = 1 << 14
 _FORMAT = {8: "Q", 4: "I", 2: "H", 1: "B"}
 
 
@@ -38,6 +41,7 @@ class FieldLayout:
     signed: bool
     varbit: bool
     pieces: tuple[Piece, ...]
+    saturating: bool = False  # P4_14: a value that does not fit becomes the nearest that does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class TypeLayout:
     tail_slots: int
     varbit_slot: int | None
     varbit_max_bytes: int  # whole header with the longest varbit; 0 = not limited
+    varbit_length: JsonObject | None = None  # P4_14: bits of the varbit from fields before it
 
     @property
     def by_index(self) -> list[FieldLayout]:
@@ -126,36 +131,59 @@ def _segment(
         position += width
     if position % 8:
         raise ProgramError(where, f"fields add up to {position} bits, not a whole number of bytes")
+    if position // 8 > HEADER_BYTES_MAX:
+        raise ProgramError(where, f"fields add up to {position // 8} bytes")
     sizes = _container_sizes(position // 8, spans)
     pieces = _pieces(sizes, first_slot, spans)
     layout = struct.Struct(">" + "".join(_FORMAT[size] for size in sizes))
     return pieces, layout, len(sizes), position // 8
 
 
-def _fields_of(header_type: JsonObject) -> list[tuple[str, int, bool, bool]]:
-    """(name, bits, signed, varbit) of each field."""
-    result = []
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of `fields` in the JSON."""
+
+    name: str
+    bits: int
+    signed: bool
+    saturating: bool
+    varbit: bool
+
+
+def _fields_of(header_type: JsonObject) -> list[_Row]:
+    where = f"header_types[{header_type['name']}]"
+    rows: list[_Row] = []
     for row in header_type["fields"]:
         varbit = row[1] == "*"
-        result.append(
-            (
-                str(row[0]),
-                0 if varbit else int(row[1]),
-                bool(row[2]) if len(row) > 2 else False,
-                varbit,
-            )
-        )
-    return result
+        bits = 0 if varbit else int(row[1])
+        signed = len(row) > 2 and bool(row[2])
+        if not varbit and not 1 + signed <= bits <= FIELD_BITS_MAX:
+            raise ProgramError(where, f"field {row[0]} has {bits} bits")
+        if any(known.name == row[0] for known in rows):
+            raise ProgramError(where, f"two fields are called {row[0]}")
+        saturating = len(row) > 3 and bool(row[3])
+        rows.append(_Row(str(row[0]), bits, signed, saturating, varbit))
+    return rows
+
+
+def _field(row: _Row, index: int, pieces: tuple[Piece, ...]) -> FieldLayout:
+    return FieldLayout(
+        name=row.name,
+        index=index,
+        bits=row.bits,
+        signed=row.signed,
+        varbit=row.varbit,
+        pieces=pieces,
+        saturating=row.saturating,
+    )
 
 
 def metadata_layout(header_type: JsonObject) -> TypeLayout:
     """A metadata type: one slot per field, no containers, no validity slot of its own."""
     fields: dict[str, FieldLayout] = {}
-    for index, (name, bits, signed, varbit) in enumerate(_fields_of(header_type)):
-        piece = Piece(slot=index, shift=0, bits=bits, container_bits=bits)
-        fields[name] = FieldLayout(
-            name=name, index=index, bits=bits, signed=signed, varbit=varbit, pieces=(piece,)
-        )
+    for index, row in enumerate(_fields_of(header_type)):
+        piece = Piece(slot=index, shift=0, bits=row.bits, container_bits=row.bits)
+        fields[row.name] = _field(row, index, (piece,))
     return TypeLayout(
         name=str(header_type["name"]),
         fields=fields,
@@ -174,11 +202,11 @@ def header_layout(header_type: JsonObject) -> TypeLayout:
     """A packet header type."""
     where = f"header_types[{header_type['name']}]"
     rows = _fields_of(header_type)
-    varbits = [index for index, row in enumerate(rows) if row[3]]
+    varbits = [index for index, row in enumerate(rows) if row.varbit]
     if len(varbits) > 1:
         raise ProgramError(where, "more than one variable-length field")
     cut = varbits[0] if varbits else len(rows)
-    pieces, head, head_slots, head_bytes = _segment([row[1] for row in rows[:cut]], 1, where)
+    pieces, head, head_slots, head_bytes = _segment([row.bits for row in rows[:cut]], 1, where)
     tail: struct.Struct | None = None
     tail_slots = tail_bytes = 0
     varbit_slot: int | None = None
@@ -186,22 +214,12 @@ def header_layout(header_type: JsonObject) -> TypeLayout:
         varbit_slot = 1 + head_slots
         whole = Piece(slot=varbit_slot, shift=0, bits=0, container_bits=0)
         rest, tail, tail_slots, tail_bytes = _segment(
-            [row[1] for row in rows[cut + 1 :]], varbit_slot + 1, where
+            [row.bits for row in rows[cut + 1 :]], varbit_slot + 1, where
         )
         pieces = [*pieces, (whole,), *rest]
         if not rows[cut + 1 :]:
             tail = None
-    fields = {
-        name: FieldLayout(
-            name=name,
-            index=index,
-            bits=bits,
-            signed=signed,
-            varbit=varbit,
-            pieces=pieces[index],
-        )
-        for index, (name, bits, signed, varbit) in enumerate(rows)
-    }
+    fields = {row.name: _field(row, index, pieces[index]) for index, row in enumerate(rows)}
     return TypeLayout(
         name=str(header_type["name"]),
         fields=fields,
@@ -213,4 +231,5 @@ def header_layout(header_type: JsonObject) -> TypeLayout:
         tail_slots=tail_slots,
         varbit_slot=varbit_slot,
         varbit_max_bytes=int(header_type.get("max_length") or 0),
+        varbit_length=header_type.get("length_exp"),
     )

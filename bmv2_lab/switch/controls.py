@@ -15,7 +15,15 @@ from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.expressions import Expressions
 from bmv2_lab.switch.layout import FLAG_EXIT
 from bmv2_lab.switch.primitives import Primitives
-from bmv2_lab.switch.tables import ARGUMENTS, BYTES, INDIRECT, NO_ACTION, PACKETS
+from bmv2_lab.switch.tables import (
+    ARGUMENTS,
+    BYTES,
+    INDIRECT,
+    NO_ACTION,
+    PACKETS,
+    MatchKind,
+    TableSpec,
+)
 from bmv2_lab.switch.writer import Writer
 
 END = ""  # name of the virtual last node
@@ -23,6 +31,8 @@ END = ""  # name of the virtual last node
 # Actions of a table are written in place of the call up to this many, and this many primitives.
 INLINE_ACTIONS = 3
 INLINE_PRIMITIVES = 12
+# Python reads up to a hundred levels of indentation; deeper branches become functions.
+NESTING_LIMIT = 60
 
 
 class ControlTranslator:
@@ -36,7 +46,7 @@ class ControlTranslator:
         primitives: Primitives,
         writer: Writer,
         selectors: dict[str, str],
-        table_numbers: dict[str, int],
+        specs: dict[str, TableSpec],
         *,
         inline_actions: bool = True,
     ) -> None:
@@ -49,11 +59,17 @@ class ControlTranslator:
         self.layout = expressions.layout
         self.writer = writer
         self.selectors = selectors
-        self.table_numbers = table_numbers
+        self.specs = specs
         self.tables = {str(item["name"]): item for item in pipeline["tables"]}
         self.conditionals = {str(item["name"]): item for item in pipeline["conditionals"]}
         self.calls = {str(item["name"]): item for item in pipeline.get("action_calls", [])}
         self.post: dict[str, str] = {}
+        self.deep: list[tuple[str, str, str]] = []  # functions to write: name, first node, end
+        self.exits = any(
+            str(primitive["op"]) == "exit"
+            for action in actions.values()
+            for primitive in action["primitives"]
+        )
 
     # Graph
 
@@ -118,13 +134,16 @@ class ControlTranslator:
     # Output
 
     def emit(self, function: str) -> None:
-        """Write `def function(P)`."""
+        """Write `def function(P)`, and further functions for what is nested too deeply."""
         self._post_dominators()
-        with self.writer.block(f"def {function}(P):"):
-            self.writer.line(f'"""Pipeline {self.name}."""')
-            start = self.pipeline["init_table"]
-            self._until(str(start) if start else END, END)
-        self.writer.line("")
+        start = self.pipeline["init_table"]
+        self.deep = [(function, str(start) if start else END, END)]
+        while self.deep:
+            name, first, stop = self.deep.pop()
+            with self.writer.block(f"def {name}(P):"):
+                self.writer.line(f'"""Pipeline {self.name}."""')
+                self._until(first, stop)
+            self.writer.line("")
 
     def _until(self, name: str, stop: str) -> None:
         """Lines from a node up to, and without, `stop`."""
@@ -145,7 +164,15 @@ class ControlTranslator:
         if target == meet:
             return False
         with self.writer.block(header):
-            self._until(target, meet)
+            if self.writer.depth < NESTING_LIMIT:
+                self._until(target, meet)
+            else:
+                name = self.writer.name(f"pipeline_{self.name}_")
+                self.deep.append((name, target, meet))
+                self.writer.line(f"{name}(P)")
+                if self.exits:
+                    with self.writer.block(f"if P[{self.layout.slots.flags}] & {FLAG_EXIT}:"):
+                        self.writer.line("return")
         return True
 
     def _conditional(self, name: str, edges: dict[object, str], meet: str) -> None:
@@ -185,7 +212,7 @@ class ControlTranslator:
             if target != meet:
                 self._until(target, meet)
             return
-        writer, number = self.writer, self.table_numbers[name]
+        writer, number = self.writer, self.specs[name].number
         writer.line(f"# table {name}")
         self._lookup(table, number)
         if table.get("support_timeout"):
@@ -212,7 +239,7 @@ class ControlTranslator:
         writer = self.writer
         self.expressions.where = f"tables[{table['name']}]"
         parts = []
-        ranked = table["match_type"] in ("ternary", "range")
+        ranked = self.specs[str(table["name"])].kind in (MatchKind.TERNARY, MatchKind.RANGE)
         index = 0
         for item in table["key"]:
             if item["match_type"] == "selector":
@@ -224,7 +251,7 @@ class ControlTranslator:
                     self.layout.header(str(header_name), self.expressions.where)
                 )
             else:
-                text = self.expressions.load_path(target).text
+                text = self.expressions.load_path(target, raw=True).text
                 if item.get("mask") is not None:
                     text = f"{text} & {int(str(item['mask']), 16):#x}"
             if ranked:

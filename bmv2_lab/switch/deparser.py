@@ -23,17 +23,21 @@ class DeparserTranslator:
         calculations: Calculations,
         writer: Writer,
     ) -> None:
-        self.checksums: list[JsonObject] = document.get("checksums", [])
+        self.checksums: list[JsonObject] = document.get("checksums") or []
         self.expressions = expressions
         self.primitives = primitives
         self.calculations = calculations
         self.layout = expressions.layout
         self.writer = writer
 
-    def prepare(self) -> None:
-        """Write the calculations that the functions below call."""
-        for item in self.checksums:
-            self.calculations.named(str(item["calculation"]), f"checksums[{item['name']}]")
+    def _function(self, item: JsonObject, where: str) -> str:
+        """Name of the function that computes a checksum."""
+        kind = item.get("type", "generic")
+        if kind == "ipv4":
+            return self.calculations.of_ipv4(item, where)
+        if kind != "generic":
+            raise ProgramError(where, f"unsupported checksum type {kind}")
+        return self.calculations.named(str(item["calculation"]), where)
 
     def _condition(self, item: JsonObject) -> str:
         condition = item.get("if_cond")
@@ -44,13 +48,13 @@ class DeparserTranslator:
         items = [item for item in self.checksums if item.get("verify", True)]
         if not items:
             return False
+        functions = [self._function(item, f"checksums[{item['name']}]") for item in items]
         with self.writer.block("def verify_checksums(P):"):
-            for item in items:
+            for item, function in zip(items, functions, strict=True):
                 where = f"checksums[{item['name']}]"
                 self.expressions.where = where
                 header, field = self.layout.field(item["target"], where)
-                function = self.calculations.named(str(item["calculation"]), where)
-                value = self.expressions.load(field, header.base).text
+                value = self.expressions.load(field, header.base, raw=True).text
                 test = f"{self._condition(item)} and {function}(P) != {value}"
                 if not header.metadata:
                     test = f"P[{header.base}] and {test}"
@@ -59,16 +63,16 @@ class DeparserTranslator:
         self.writer.line("")
         return True
 
-    def _emit_update(self) -> None:
-        for item in self.checksums:
-            if not item.get("update", True):
-                continue
+    def _emit_updates(self, items: list[JsonObject], functions: list[str]) -> None:
+        for item, function in zip(items, functions, strict=True):
             where = f"checksums[{item['name']}]"
             self.expressions.where = where
             header, field = self.layout.field(item["target"], where)
-            function = self.calculations.named(str(item["calculation"]), where)
-            with self.writer.block(f"if {self._condition(item)}:"):
-                value = Source(f"{function}(P)", 16 if item.get("algo") == "csum16" else None)
+            condition = self._condition(item)
+            if item.get("type") == "ipv4":
+                condition = f"P[{header.base}] and {condition}"
+            with self.writer.block(f"if {condition}:"):
+                value = Source(f"{function}(P)", self.calculations.bits(item))
                 for line in self.expressions.store(field, header.base, value):
                     self.writer.line(line)
 
@@ -76,8 +80,10 @@ class DeparserTranslator:
         """Write `def function(P) -> bytes`: checksums, headers in order, payload, truncation."""
         writer, place = self.writer, self.layout.slots
         where = f"deparsers[{deparser['name']}]"
+        items = [item for item in self.checksums if item.get("update", True)]
+        functions = [self._function(item, f"checksums[{item['name']}]") for item in items]
         with writer.block(f"def {function}(P):"):
-            self._emit_update()
+            self._emit_updates(items, functions)
             for primitive in deparser.get("primitives", []):
                 self.expressions.where = where
                 self.primitives.one(primitive)

@@ -11,15 +11,26 @@ from dataclasses import dataclass
 
 from bmv2_lab.switch.containers import FieldLayout, JsonObject, Piece
 from bmv2_lab.switch.errors import ProgramError
+from bmv2_lab.switch.header_refs import (
+    HeaderPlace,
+    HeaderRefs,
+    UnionPlace,
+    end_of,
+    parse_hex,
+    slot,
+    unwrap,
+)
 from bmv2_lab.switch.layout import HeaderInstance, PhvLayout
+from bmv2_lab.switch.runtime import SHIFT_LIMIT_BITS
 from bmv2_lab.switch.writer import ContainerStore
-
-# Shifting further than this gives zero in every field that P4 can declare.
-SHIFT_LIMIT_BITS = 1 << 14
 
 # Entry of a table as the generated code sees it: [function, action index, hit, packets, bytes,
 # argument...]; see tables.py.
 ENTRY_ARGUMENTS = 5
+
+
+# BMv2 counts the last index of an empty stack in 64 bits.
+EMPTY_STACK_INDEX = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,57 +41,7 @@ class Source:
     bits: int | None = None
 
 
-def shift_left(value: int, amount: int) -> int:
-    """`value << amount`, where a huge amount gives 0 instead of a huge integer."""
-    return value << amount if amount < SHIFT_LIMIT_BITS else 0
-
-
-def two_comp_mod(value: int, width: int) -> int:
-    """The value of the low `width` bits in two's complement.
-
-    >>> two_comp_mod(257, 8), two_comp_mod(-129, 8)
-    (1, 127)
-    """
-    half = 1 << (width - 1)
-    return ((value + half) & ((half << 1) - 1)) - half
-
-
-def usat_cast(value: int, width: int) -> int:
-    """Clamp to 0 .. 2**width - 1."""
-    return min(max(value, 0), (1 << width) - 1)
-
-
-def sat_cast(value: int, width: int) -> int:
-    """Clamp to the range of a signed integer of `width` bits."""
-    half = 1 << (width - 1)
-    return min(max(value, -half), half - 1)
-
-
-RUNTIME: dict[str, object] = {
-    "shift_left": shift_left,
-    "two_comp_mod": two_comp_mod,
-    "usat_cast": usat_cast,
-    "sat_cast": sat_cast,
-}
-
 _COMPARISONS = {"==": "==", "!=": "!=", ">": ">", ">=": ">=", "<": "<", "<=": "<="}
-_HEADER_TYPES = {"header"}
-
-
-def parse_hex(text: str) -> int:
-    """A JSON hexstr, which may have a sign.
-
-    >>> parse_hex("0x1f"), parse_hex("-0x01")
-    (31, -1)
-    """
-    return int(str(text), 16)
-
-
-def slot(base: int | str, offset: int) -> str:
-    """Source of a slot: `base` is a number, or source that computes the first slot of a block."""
-    if isinstance(base, int):
-        return f"P[{base + offset}]"
-    return f"P[{base} + {offset}]" if offset else f"P[{base}]"
 
 
 def _keep(piece: Piece) -> int:
@@ -88,11 +49,12 @@ def _keep(piece: Piece) -> int:
     return ((1 << piece.container_bits) - 1) ^ (((1 << piece.bits) - 1) << piece.shift)
 
 
-def unwrap(item: JsonObject) -> JsonObject:
-    """Strip the `expression` wrappers until an operation or a typed value is left."""
-    while "op" not in item and item.get("type") == "expression":
-        item = item["value"]
-    return item
+def field_at(header: HeaderInstance, number: int) -> FieldLayout:
+    """A field by its place in the JSON."""
+    fields = header.type.by_index
+    if not 0 <= number < len(fields):
+        raise ProgramError(f"headers[{header.name}]", f"no field number {number}")
+    return fields[number]
 
 
 class Expressions:
@@ -102,11 +64,15 @@ class Expressions:
     are read from the entry `e`.
     """
 
-    def __init__(self, layout: PhvLayout, registers: dict[str, str]) -> None:
+    def __init__(
+        self, layout: PhvLayout, registers: dict[str, str], register_arrays: list[JsonObject]
+    ) -> None:
         self.layout = layout
-        self.registers = registers  # register array name -> Python name of its list
+        self.refs = HeaderRefs(layout, self.fail)
+        self.registers = registers  # array name -> Python name of its list or object
+        self.register_arrays = {str(item["name"]): item for item in register_arrays}
         self.local_bits: list[int] | None = None
-        self.local_text: Callable[[int], str] = lambda number: f"e[{ENTRY_ARGUMENTS + number}]"
+        self.local_source: Callable[[int], Source] = self._argument
         self.where = "program"
 
     def fail(self, message: str) -> ProgramError:
@@ -115,8 +81,11 @@ class Expressions:
 
     # Fields
 
-    def load(self, field: FieldLayout, base: int | str) -> Source:
-        """Source of a field's value; its block starts at `base`."""
+    def load(self, field: FieldLayout, base: int | str, *, raw: bool = False) -> Source:
+        """Source of a field's value; its block starts at `base`.
+
+        `raw` leaves a signed field as the bits on the wire, as keys and hashes see it.
+        """
         if field.varbit:
             return Source(f"int.from_bytes({slot(base, field.pieces[0].slot)}, 'big')")
         parts, position = [], field.bits
@@ -133,7 +102,7 @@ class Expressions:
         text = parts[0] if len(parts) == 1 else " | ".join(f"({part})" for part in parts)
         if not text.endswith("]") or " " in text:
             text = f"({text})"
-        if field.signed:
+        if field.signed and not raw:
             half = 1 << (field.bits - 1)
             return Source(f"(({text} ^ {half:#x}) - {half:#x})")
         return Source(text, field.bits)
@@ -144,8 +113,13 @@ class Expressions:
         """Lines that store a value into a field, cut to its width."""
         if field.varbit:
             raise self.fail(f"field {field.name} has no fixed width; assign_VL is needed")
-        fits = value.bits is not None and value.bits <= field.bits
-        text = value.text if fits else f"{value.text} & {(1 << field.bits) - 1:#x}"
+        fits = value.bits is not None and value.bits <= field.bits - field.signed
+        text = value.text
+        if field.saturating and not fits:
+            text = f"{'sat' if field.signed else 'usat'}_cast({text}, {field.bits})"
+            fits = not field.signed
+        if not fits:
+            text = f"{text} & {(1 << field.bits) - 1:#x}"
         if len(field.pieces) == 1:
             piece = field.pieces[0]
             target = slot(base, piece.slot)
@@ -170,15 +144,16 @@ class Expressions:
         """Instance and layout of a [header, field] pair."""
         return self.layout.field(path, self.where)
 
-    def load_path(self, path: Sequence[str]) -> Source:
+    def load_path(self, path: Sequence[str], *, raw: bool = False) -> Source:
         """Source of the field at a [header, field] pair; `$valid$` is its header's validity."""
         header_name, field_name = path
         if field_name == "$valid$":
             if header_name in self.layout.unions:
-                return Source(f"(1 if {self.union_valid(header_name)} else 0)", 1)
+                union = self.refs.named_union(header_name)
+                return Source(f"(1 if {self.union_valid(union)} else 0)", 1)
             return Source(self.valid(self.layout.header(header_name, self.where)), 1)
         header, field = self.field_path(path)
-        return self.load(field, header.base)
+        return self.load(field, header.base, raw=raw)
 
     # Headers
 
@@ -186,59 +161,42 @@ class Expressions:
         """Source that is truthy when the header is valid."""
         return "1" if header.metadata else f"P[{header.base}]"
 
-    def union_valid(self, name: str) -> str:
+    def union_valid(self, union: UnionPlace) -> str:
         """Source of the validity of a header union."""
-        members = self.layout.unions[name]
-        return "(" + " or ".join(f"P[{self.layout.headers[m].base}]" for m in members) + ")"
+        if isinstance(union.bases, str):
+            return f"any(P[number] for number in {union.bases})"
+        return "(" + (" or ".join(f"P[{base}]" for base in union.bases) or "False") + ")"
+
+    def _index(self, item: JsonObject) -> tuple[str, int | None]:
+        source = self.value(item)
+        return source.text, source.bits
+
+    def union(self, item: JsonObject) -> UnionPlace:
+        """The header union that an expression means."""
+        return self.refs.union(item, self._index)
+
+    def header_place(self, item: JsonObject) -> HeaderPlace:
+        """The header that an expression means."""
+        item = unwrap(item)
+        if item.get("type") == "header":
+            return self.refs.place_of(self.layout.header(str(item["value"]), self.where))
+        op = item.get("op")
+        if op in ("dereference_header_stack", "dereference_stack"):
+            stack = self.refs.stack(str(unwrap(item["left"])["value"]))
+            return self.refs.element(stack, item["right"], self._index)
+        if op == "access_union_header":
+            return self.refs.member(self.union(item["left"]), int(item["right"]))
+        if op == "?":
+            left = self.header_place(item["left"])
+            right = self.header_place(item["right"])
+            condition = self.boolean(item["cond"])
+            return HeaderPlace(f"({left.base} if {condition} else {right.base})", left.header)
+        raise self.fail(f"unsupported header expression {op or item.get('type')}")
 
     def header_block(self, item: JsonObject) -> tuple[int | str, HeaderInstance]:
         """First slot of a header expression, and an instance of the same type."""
-        item = unwrap(item)
-        if item.get("type") == "header":
-            header = self.layout.header(str(item["value"]), self.where)
-            return header.base, header
-        op = item.get("op")
-        if op == "dereference_header_stack":
-            stack = self.layout.stacks[str(unwrap(item["left"])["value"])]
-            example = self.layout.headers[stack.elements[0]]
-            index = unwrap(item["right"])
-            if index.get("type") == "hexstr":
-                number = parse_hex(index["value"])
-                if not 0 <= number < stack.depth:
-                    raise self.fail(f"index {number} is outside of stack {stack.name}")
-                return stack.base + number * stack.type.slots, example
-            value = self.value(index)
-            # BMv2 has no defined result for an index outside of the stack; the last element
-            # stands in for it.
-            safe = f"min({value.text}, {stack.depth - 1})"
-            return f"({stack.base} + {stack.type.slots} * {safe})", example
-        if op == "access_union_header":
-            name, members = self._union_of(unwrap(item["left"]))
-            member = members[int(item["right"])]
-            header = self.layout.headers[member]
-            if isinstance(name, int):
-                return header.base, header
-            return f"{name}[{int(item['right'])}]", header
-        if op == "?":
-            left, header = self.header_block(item["left"])
-            right, _ = self.header_block(item["right"])
-            return f"({left} if {self.boolean(item['cond'])} else {right})", header
-        raise self.fail(f"unsupported header expression {op or item.get('type')}")
-
-    def _union_of(self, item: JsonObject) -> tuple[int | str, tuple[str, ...]]:
-        """Members of a union expression; the first part is 0 when they are known statically."""
-        if item.get("type") == "header_union":
-            return 0, self.layout.unions[str(item["value"])]
-        if item.get("op") == "dereference_union_stack":
-            stack = self.layout.union_stacks[str(unwrap(item["left"])["value"])]
-            index = unwrap(item["right"])
-            if index.get("type") == "hexstr":
-                return 0, stack.elements[parse_hex(index["value"])]
-            bases = [[self.layout.headers[m].base for m in e] for e in stack.elements]
-            table = "(" + ", ".join(str(tuple(row)) for row in bases) + ",)"
-            safe = f"min({self.value(index).text}, {len(bases) - 1})"
-            return f"{table}[{safe}]", stack.elements[0]
-        raise self.fail(f"unsupported header union expression {item.get('op') or item.get('type')}")
+        place = self.header_place(item)
+        return place.base, place.header
 
     # Values
 
@@ -262,22 +220,36 @@ class Expressions:
             return Source("1" if content else "0", 1)
         if kind == "stack_field":
             assert isinstance(content, list)
-            stack = self.layout.stacks[str(content[0])]
-            field = stack.type.fields[str(content[1])]
-            last = f"({stack.base} + {stack.type.slots} * (P[{stack.next_slot}] - 1))"
-            return self.load(field, last)
+            stack = self.refs.stack(str(content[0]))
+            return self.load(stack.type.fields[str(content[1])], self.refs.last(stack).base)
         if kind == "register":
             assert isinstance(content, list)
-            name = self.registers[str(content[0])]
-            return Source(f"{name}[{self.value(content[1]).text}]")
+            return self._register(str(content[0]), content[1])
         if kind in ("header", "header_union"):
             return Source(f"(1 if {self.boolean(item)} else 0)", 1)
         raise self.fail(f"unsupported value of type {kind}")
 
+    def _register(self, name: str, index: JsonObject) -> Source:
+        """A cell of a register; 0 outside of the array."""
+        item = self.register_arrays.get(name)
+        if item is None:
+            raise self.fail(f"unknown register {name}")
+        python, size, bits = self.registers[name], int(item["size"]), int(item["bitwidth"])
+        value = self.value(index)
+        if value.text.isdigit():
+            if int(value.text) >= size:
+                raise self.fail(f"index {value.text} is outside of register {name}")
+            return Source(f"{python}[{value.text}]", bits)
+        return Source(f"({python}[q] if 0 <= (q := {value.text}) < {size} else 0)", bits)
+
     def _local(self, number: int) -> Source:
-        if self.local_bits is None or number >= len(self.local_bits):
+        if self.local_bits is None or not 0 <= number < len(self.local_bits):
             raise self.fail(f"no runtime data {number} here")
-        return Source(self.local_text(number), self.local_bits[number])
+        return self.local_source(number)
+
+    def _argument(self, number: int) -> Source:
+        bits = self.local_bits[number] if self.local_bits is not None else None
+        return Source(f"e[{ENTRY_ARGUMENTS + number}]", bits)
 
     def _operation(self, item: JsonObject) -> Source:  # one case per operator
         op = str(item["op"])
@@ -297,11 +269,13 @@ class Expressions:
                 return Source(f"(~{self.value(item['right']).text})")
             case "last_stack_index" | "size_stack":
                 stack = self._stack_next(unwrap(item["right"] or item["left"]))
-                return Source(f"({stack} - 1)") if op == "last_stack_index" else Source(stack, 31)
+                if op == "size_stack":
+                    return Source(stack, 31)
+                return Source(f"({stack} - 1 & {EMPTY_STACK_INDEX:#x})", 64)
             case "access_field":
                 base, header = self.header_block(item["left"])
-                return self.load(header.type.by_index[int(item["right"])], base)
-            case "dereference_header_stack":
+                return self.load(field_at(header, int(item["right"])), base)
+            case "dereference_header_stack" | "dereference_stack" | "access_union_header":
                 raise self.fail("a header stands where a value is needed")
         return self._arithmetic(op, self._left(item), self.value(item["right"]))
 
@@ -331,10 +305,13 @@ class Expressions:
             case "*":
                 bits = (left.bits or 0) + (right.bits or 0) if both else None
                 return Source(f"({a} * {b})", bits)
-            case "/":
-                return Source(f"({a} // {b})", left.bits)
-            case "%":
-                return Source(f"({a} % {b})", right.bits)
+            case "/" | "%":
+                bits = left.bits if right.bits is not None else None
+                if not constant:
+                    return Source(f"{'divide' if op == '/' else 'modulo'}({a}, {b})", bits)
+                if op == "%" and left.bits is not None:
+                    bits = min(left.bits, right.bits or 0)
+                return Source(f"({a} {'//' if op == '/' else '%'} {b})", bits)
             case "&":
                 known = [bits for bits in (left.bits, right.bits) if bits is not None]
                 if constant is not None and left.bits is not None:
@@ -352,11 +329,13 @@ class Expressions:
             case ">>":
                 if constant is not None and left.bits is not None:
                     return Source(f"({a} >> {constant})", max(left.bits - constant, 0))
+                if right.bits is None:
+                    return Source(f"shift_right({a}, {b})", left.bits)
                 return Source(f"({a} >> {b})", left.bits)
             case "two_comp_mod":
                 return Source(f"two_comp_mod({a}, {b})")
             case "usat_cast":
-                return Source(f"usat_cast({a}, {b})", constant)
+                return Source(f"usat_cast({a}, {b})", constant or None)
             case "sat_cast":
                 return Source(f"sat_cast({a}, {b})")
         raise self.fail(f"unsupported operator {op}")
@@ -373,7 +352,7 @@ class Expressions:
             if kind == "header":
                 return self.valid(self.layout.header(str(content), self.where))
             if kind == "header_union":
-                return self.union_valid(str(content))
+                return self.union_valid(self.union(item))
             return self.value(item).text
         op = str(item["op"])
         match op:
@@ -387,7 +366,7 @@ class Expressions:
                 base, header = self.header_block(item["right"])
                 return "True" if header.metadata else slot(base, 0)
             case "valid_union":
-                return self._union_condition(unwrap(item["right"]))
+                return self.union_valid(self.union(item["right"]))
             case "?":
                 left, right = self.boolean(item["left"]), self.boolean(item["right"])
                 return f"({left} if {self.boolean(item['cond'])} else {right})"
@@ -395,31 +374,13 @@ class Expressions:
             return self._comparison(op, unwrap(item["left"]), unwrap(item["right"]))
         return self.value(item).text
 
-    def _union_condition(self, item: JsonObject) -> str:
-        base, members = self._union_of(item)
-        if isinstance(base, int):
-            return "(" + " or ".join(f"P[{self.layout.headers[m].base}]" for m in members) + ")"
-        return f"any(P[number] for number in {base})"
-
     def _comparison(self, op: str, left: JsonObject, right: JsonObject) -> str:
         if self._is_header(left) and self._is_header(right):
             return self._headers_equal(op, left, right)
         if self._is_boolean(left) and self._is_boolean(right):
             return f"(bool({self.boolean(left)}) {op} bool({self.boolean(right)}))"
-        if {left.get("type"), right.get("type")} == {"header_union"}:
-            pairs = zip(
-                self.layout.unions[str(left["value"])],
-                self.layout.unions[str(right["value"])],
-                strict=True,
-            )
-            tests = [
-                self._headers_equal(
-                    "==", {"type": "header", "value": a}, {"type": "header", "value": b}
-                )
-                for a, b in pairs
-            ]
-            joined = "(" + " and ".join(tests) + ")"
-            return joined if op == "==" else f"(not {joined})"
+        if self._is_union(left) and self._is_union(right):
+            return self._unions_equal(op, left, right)
         a, b = self.value(left), self.value(right)
         if b.text == "0" and op in ("==", "!="):  # the truth of an integer is cheaper to test
             return f"(not {a.text})" if op == "==" else a.text
@@ -431,8 +392,13 @@ class Expressions:
     def _is_header(item: JsonObject) -> bool:
         return item.get("type") == "header" or item.get("op") in (
             "dereference_header_stack",
+            "dereference_stack",
             "access_union_header",
         )
+
+    @staticmethod
+    def _is_union(item: JsonObject) -> bool:
+        return item.get("type") == "header_union" or item.get("op") == "dereference_union_stack"
 
     @staticmethod
     def _is_boolean(item: JsonObject) -> bool:
@@ -447,16 +413,18 @@ class Expressions:
         )
 
     def _headers_equal(self, op: str, left: JsonObject, right: JsonObject) -> str:
+        """Equal if both are valid and all fields are the same, as in BMv2."""
         a, header = self.header_block(left)
         b, _ = self.header_block(right)
-        n = header.type.slots
-        a_end = a + n if isinstance(a, int) else f"{a} + {n}"
-        b_end = b + n if isinstance(b, int) else f"{b} + {n}"
-        if header.metadata:
-            same = f"P[{a}:{a_end}] == P[{b}:{b_end}]"
-        else:
-            same = (
-                f"(not {slot(a, 0)} and not {slot(b, 0)} or "
-                f"{slot(a, 0)} and {slot(b, 0)} and P[{a}:{a_end}] == P[{b}:{b_end}])"
-            )
-        return f"({same})" if op == "==" else f"(not {same})"
+        size = header.type.slots
+        same = f"P[{a}:{end_of(a, size)}] == P[{b}:{end_of(b, size)}]"
+        if not header.metadata:
+            same = f"{slot(a, 0)} and {slot(b, 0)} and {same}"
+        return f"({same})" if op == "==" else f"(not ({same}))"
+
+    def _unions_equal(self, op: str, left: JsonObject, right: JsonObject) -> str:
+        """Equal if the same member is valid in both, with the same fields, as in BMv2."""
+        a, b = self.union(left), self.union(right)
+        sizes = tuple(member.type.slots for member in a.members)
+        same = f"same_union(P, {a.bases}, {b.bases}, {sizes})"
+        return same if op == "==" else f"(not {same})"

@@ -105,6 +105,10 @@ class PhvLayout:
         }
         template: list[object] = [None]
         instances = document["headers"]
+        names = [str(item["name"]) for item in instances]
+        for name in names:
+            if names.count(name) > 1:
+                raise ProgramError(f"headers[{name}]", "two headers have this name")
         for item in instances:
             if item["metadata"]:
                 layout = metadata_layout(self._type(types, item))
@@ -125,7 +129,7 @@ class PhvLayout:
         for stack in document.get("header_stacks", []):
             template.append(0)
             base = len(template)
-            names = [str(by_id[number]["name"]) for number in stack["header_ids"]]
+            names = self._elements(stack, by_id)
             layout = self._shared(layouts, types, by_id[stack["header_ids"][0]])
             for name in names:
                 self._place(name, template, layout, siblings)
@@ -152,6 +156,25 @@ class PhvLayout:
                 member_names=self.union_members[names[0]],
             )
         self.template = template
+        self._voids: dict[str, int] = {}
+
+    def void(self, layout: TypeLayout) -> int:
+        """First slot of a block that is no header: reads and writes outside of a stack go there."""
+        if layout.name not in self._voids:
+            self._voids[layout.name] = len(self.template)
+            self.template += layout.empty()
+        return self._voids[layout.name]
+
+    def _elements(self, stack: JsonObject, by_id: dict[int, JsonObject]) -> list[str]:
+        """Names of the headers of a stack, which must be of one type and in no other stack."""
+        where = f"header_stacks[{stack['name']}]"
+        items = [by_id[number] for number in stack["header_ids"]]
+        names = [str(item["name"]) for item in items]
+        if len({str(item["header_type"]) for item in items}) != 1:
+            raise ProgramError(where, "its headers are not of one type")
+        if len(set(names)) != len(names) or any(name in self.headers for name in names):
+            raise ProgramError(where, "a header stands twice in stacks, or is metadata")
+        return names
 
     def _read_unions(self, document: JsonObject) -> dict[str, tuple[str, ...]]:
         by_id = {item["id"]: str(item["name"]) for item in document["headers"]}

@@ -7,12 +7,14 @@ loop of states becomes one function with a `while`. A parser error stores its co
 parser, as in BMv2: headers extracted so far stay valid.
 """
 
+import struct
 from dataclasses import dataclass
 
 from bmv2_lab.switch.containers import JsonObject, TypeLayout
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.expressions import Expressions, Source, parse_hex, slot, unwrap
-from bmv2_lab.switch.layout import StackInstance
+from bmv2_lab.switch.expressions import Expressions, Source
+from bmv2_lab.switch.header_refs import end_of, parse_hex, slot, unwrap
+from bmv2_lab.switch.layout import HeaderInstance
 from bmv2_lab.switch.parser_graph import find_loops
 from bmv2_lab.switch.primitives import Primitives
 from bmv2_lab.switch.writer import Writer
@@ -194,25 +196,23 @@ class ParserTranslator:
                 with self.writer.block(f"if not {self.expressions.boolean(parameters[0])}:"):
                     self._error_code(code)
             case "shift":
-                self._advance(str(int(parameters[0])), True)
+                self._advance(Source(str(8 * int(parameters[0])), 64))
             case "advance":
-                source = self.expressions.value(parameters[0])
-                if source.text.isdigit() and int(source.text) % 8 == 0:
-                    self._advance(str(int(source.text) // 8), True)
-                else:
-                    self._advance(source.text, False)
+                self._advance(self.expressions.value(parameters[0]))
             case "primitive":
                 self.primitives.one(parameters[0])
             case _:
                 raise self.expressions.fail(f"unsupported parser operation {op}")
 
-    def _advance(self, amount: str, is_bytes: bool) -> None:
-        if not is_bytes:
-            self.writer.line(f"b = {amount}")
-            with self.writer.block("if b & 7:"):
+    def _advance(self, bits: Source) -> None:
+        """Skip a number of bits, which must be whole bytes."""
+        if bits.text.isdigit() and int(bits.text) % 8 == 0:
+            self.writer.line(f"x = o + {int(bits.text) // 8}")
+        else:
+            self.writer.line(f"b = {bits.text}")
+            with self.writer.block("if b & 7:" if bits.bits is not None else "if b & 7 or b < 0:"):
                 self._error("ParserInvalidArgument")
-            amount = "(b >> 3)"
-        self.writer.line(f"x = o + {amount}")
+            self.writer.line("x = o + (b >> 3)")
         self._need("x")
         self.writer.line("o = x")
 
@@ -222,33 +222,29 @@ class ParserTranslator:
 
     def _extract(self, target: JsonObject, length: JsonObject | None) -> None:
         kind, value = str(target["type"]), target["value"]
-        base: int | str
         if kind == "regular":
             header = self.layout.header(str(value), self.expressions.where)
-            self._extract_block(header.base, header.type, length)
+            if header.metadata:
+                raise self.expressions.fail(f"{value} is metadata and cannot be extracted")
+            self._extract_block(header.base, header, length)
             for sibling in header.siblings:
                 self.writer.line(f"P[{self.layout.headers[sibling].base}] = 0")
         elif kind == "stack":
-            stack = self.layout.stacks[str(value)]
+            stack = self.expressions.refs.stack(str(value))
             self._need_free(stack.next_slot, stack.depth)
-            base = self._next_block(stack)
-            self._extract_block(base, stack.type, length)
+            self.writer.line(f"b = {stack.base} + {stack.type.slots} * P[{stack.next_slot}]")
+            self._extract_block("b", self.layout.headers[stack.elements[0]], length)
             self.writer.line(f"P[{stack.next_slot}] += 1")
         elif kind == "union_stack":
-            union_stack = self.layout.union_stacks[str(value[0])]
-            member = union_stack.member_names.index(str(value[1]))
-            self._need_free(union_stack.next_slot, len(union_stack.elements))
-            bases = [
-                [self.layout.headers[name].base for name in element]
-                for element in union_stack.elements
-            ]
-            table = self.writer.constant("bases_", tuple(tuple(row) for row in bases))
-            self.writer.line(f"u = {table}[P[{union_stack.next_slot}]]")
-            self.writer.line("for b in u: P[b] = 0")
+            unions = self.expressions.refs.union_stack(str(value[0]))
+            member = unions.member_names.index(str(value[1]))
+            self._need_free(unions.next_slot, len(unions.elements))
+            table = self.writer.constant("bases_", self.expressions.refs.bases(unions))
+            self.writer.line(f"u = {table}[P[{unions.next_slot}]]")
             self.writer.line(f"b = u[{member}]")
-            header = self.layout.headers[union_stack.elements[0][member]]
-            self._extract_block("b", header.type, length)
-            self.writer.line(f"P[{union_stack.next_slot}] += 1")
+            self._extract_block("b", self.layout.headers[unions.elements[0][member]], length)
+            self.writer.line("only_member(P, u, b)")
+            self.writer.line(f"P[{unions.next_slot}] += 1")
         else:
             raise self.expressions.fail(f"unsupported extract of {kind}")
 
@@ -256,14 +252,10 @@ class ParserTranslator:
         with self.writer.block(f"if P[{number}] >= {depth}:"):
             self._error("StackOutOfBounds")
 
-    def _next_block(self, stack: StackInstance) -> str:
-        self.writer.line(f"b = {stack.base} + {stack.type.slots} * P[{stack.next_slot}]")
-        return "b"
-
     def _extract_block(
-        self, base: int | str, layout: TypeLayout, length: JsonObject | None
+        self, base: int | str, header: HeaderInstance, length: JsonObject | None
     ) -> None:
-        writer = self.writer
+        writer, layout = self.writer, header.type
         if layout.varbit_slot is None:
             writer.line(f"x = o + {layout.fixed_bytes}")
             self._need("x")
@@ -271,8 +263,22 @@ class ParserTranslator:
             self._unpack(base, 1, layout.head_slots, layout.head, "o")
             writer.line("o = x")
             return
-        text = self.expressions.value(length).text if length is not None else "0"
-        writer.line(f"v = {text}")
+        if length is None and layout.varbit_length is not None:
+            self._extract_by_own_length(base, header)
+            return
+        if length is None:
+            raise self.expressions.fail(
+                f"{layout.name} has a variable length; extract_VL is needed"
+            )
+        writer.line(f"v = {self.expressions.value(length).text}")
+        self._varbit_checks(layout)
+        writer.line(f"{slot(base, 0)} = 1")
+        self._unpack(base, 1, layout.head_slots, layout.head, "o")
+        self._extract_varbit(base, layout)
+
+    def _varbit_checks(self, layout: TypeLayout) -> None:
+        """`v` bits of variable length: whole bytes, in the packet, and below the limit."""
+        writer = self.writer
         with writer.block("if v & 7:"):
             self._error("ParserInvalidArgument")
         writer.line("v >>= 3")
@@ -282,38 +288,46 @@ class ParserTranslator:
         if layout.varbit_max_bytes:
             with writer.block(f"if v > {layout.varbit_max_bytes - layout.fixed_bytes}:"):
                 self._error("HeaderTooShort")
-        writer.line(f"{slot(base, 0)} = 1")
-        self._unpack(base, 1, layout.head_slots, layout.head, "o")
-        writer.line(
-            f"{slot(base, layout.varbit_slot)} = d[o + {layout.head.size}:o + "
-            f"{layout.head.size} + v]"
-        )
-        if layout.tail is not None:
-            self._unpack(
-                base,
-                layout.varbit_slot + 1,
-                layout.tail_slots,
-                layout.tail,
-                f"o + {layout.head.size} + v",
-            )
-        writer.line("o = x")
 
-    def _unpack(self, base: int | str, first: int, count: int, layout: object, offset: str) -> None:
+    def _extract_varbit(self, base: int | str, layout: TypeLayout) -> None:
+        """The variable field of `v` bytes and what follows it."""
+        assert layout.varbit_slot is not None
+        start = layout.head.size
+        self.writer.line(f"{slot(base, layout.varbit_slot)} = d[o + {start}:o + {start} + v]")
+        if layout.tail is not None:
+            first = layout.varbit_slot + 1
+            self._unpack(base, first, layout.tail_slots, layout.tail, f"o + {start} + v")
+        self.writer.line("o = x")
+
+    def _extract_by_own_length(self, base: int | str, header: HeaderInstance) -> None:
+        """P4_14: fields in front of the variable one say how long it is (`length_exp`)."""
+        layout, writer = header.type, self.writer
+        assert layout.varbit_length is not None
+        writer.line(f"x = o + {layout.fixed_bytes}")
+        self._need("x")
+        self._unpack(base, 1, layout.head_slots, layout.head, "o")
+        local_bits, local_source = self.expressions.local_bits, self.expressions.local_source
+        self.expressions.local_source = lambda number: self.expressions.load(
+            layout.by_index[number], base
+        )
+        self.expressions.local_bits = [field.bits for field in layout.by_index]
+        writer.line(f"v = {self.expressions.value(layout.varbit_length).text}")
+        self.expressions.local_bits, self.expressions.local_source = local_bits, local_source
+        self._varbit_checks(layout)
+        writer.line(f"{slot(base, 0)} = 1")
+        self._extract_varbit(base, layout)
+
+    def _unpack(
+        self, base: int | str, first: int, count: int, layout: struct.Struct, offset: str
+    ) -> None:
         if count == 0:
             return
-        import struct
-
-        assert isinstance(layout, struct.Struct)
         unpack = self.writer.constant("unpack_", layout.unpack_from)
         if count == 1:
             self.writer.line(f"{slot(base, first)}, = {unpack}(d, {offset})")
-        elif isinstance(base, int):
-            begin = base + first
-            self.writer.line(f"P[{begin}:{begin + count}] = {unpack}(d, {offset})")
-        else:
-            self.writer.line(
-                f"P[{base} + {first}:{base} + {first + count}] = {unpack}(d, {offset})"
-            )
+            return
+        begin = end_of(base, first)
+        self.writer.line(f"P[{begin}:{end_of(begin, count)}] = {unpack}(d, {offset})")
 
     def _lookahead(self, value: list[int]) -> Source:
         """Source of bits ahead of the cursor; writes the length check first."""
@@ -345,9 +359,13 @@ class ParserTranslator:
         for item in state["transition_key"]:
             kind, value = str(item["type"]), item["value"]
             if kind == "field":
-                source = self.expressions.load_path(value)
+                source = self.expressions.load_path(value, raw=True)
             elif kind == "stack_field":
-                source = self.expressions.value(item)
+                stack = self.expressions.refs.stack(str(value[0]))
+                field = stack.type.fields[str(value[1])]
+                source = self.expressions.load(
+                    field, self.expressions.refs.last(stack).base, raw=True
+                )
             elif kind == "lookahead":
                 source = self._lookahead(value)
             elif kind == "union_stack_field":
@@ -359,13 +377,14 @@ class ParserTranslator:
         return keys
 
     def _union_stack_field(self, value: list[str]) -> Source:
-        stack = self.layout.union_stacks[str(value[0])]
+        stack = self.expressions.refs.union_stack(str(value[0]))
         member = stack.member_names.index(str(value[1]))
-        bases = tuple(self.layout.headers[element[member]].base for element in stack.elements)
-        table = self.writer.constant("bases_", bases)
         header = self.layout.headers[stack.elements[0][member]]
+        # With no element extracted yet, index -1 is the block of its own.
+        rows = [row[member] for row in self.expressions.refs.bases(stack)]
+        table = self.writer.constant("bases_", (*rows, self.layout.void(header.type)))
         field = header.type.fields[str(value[2])]
-        return self.expressions.load(field, f"{table}[P[{stack.next_slot}] - 1]")
+        return self.expressions.load(field, f"{table}[P[{stack.next_slot}] - 1]", raw=True)
 
     @staticmethod
     def _split(number: int, keys: list[_Key]) -> list[int]:
@@ -380,7 +399,9 @@ class ParserTranslator:
         edges = state["transitions"]
         cases = [edge for edge in edges if not self._is_default(edge)]
         defaults = [edge for edge in edges if self._is_default(edge)]
-        otherwise = defaults[0]["next_state"] if defaults else None
+        otherwise = defaults[-1]["next_state"] if defaults else None
+        if not state["transition_key"]:
+            cases = []
         if not cases:
             self._go(None if otherwise is None else str(otherwise))
             return
@@ -412,11 +433,12 @@ class ParserTranslator:
             name = self.value_sets.get(str(edge["value"]))
             if name is None:
                 raise self.expressions.fail(f"unknown parse value set {edge['value']}")
-            if mask_text is not None and masks != full:
-                whole = [(1 << (key.source.bits or 0)) - 1 for key in keys]
-                if any(mask & w != w for mask, w in zip(masks, whole, strict=True)):
-                    raise self.expressions.fail("a masked parse value set is not supported")
-            return f"({', '.join(names)},) in {name}"
+            values_now = f"({', '.join(names)},)"
+            if masks == full:
+                return f"({values_now} in {name} or {name}.masked and {name}.matches({values_now}))"
+            return f"{name}.has_masked({values_now}, {tuple(masks)})"
+        if edge.get("type", "hexstr") != "hexstr":
+            raise self.expressions.fail(f"unsupported transition of type {edge['type']}")
         values = self._split(parse_hex(str(edge["value"])), keys)
         tests = []
         for key, name, value, mask in zip(keys, names, values, masks, strict=True):

@@ -6,21 +6,23 @@ is loaded, never a surprise at the first packet.
 """
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from bmv2_lab.switch import layout as slots
 from bmv2_lab.switch.calculations import Calculations
 from bmv2_lab.switch.containers import JsonObject
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.expressions import Expressions, Source, parse_hex, slot, unwrap
-from bmv2_lab.switch.layout import HeaderInstance
-from bmv2_lab.switch.writer import ContainerStore, Writer
+from bmv2_lab.switch.expressions import Expressions, Source, field_at
+from bmv2_lab.switch.header_primitives import HeaderPrimitives
+from bmv2_lab.switch.header_refs import parse_hex, unwrap
+from bmv2_lab.switch.writer import Writer
 
 DROP_PORT = 511
+UINT64 = (1 << 64) - 1
 
 
-class Primitives:
+class Primitives(HeaderPrimitives):
     """Writes the body of actions."""
 
     def __init__(
@@ -30,10 +32,8 @@ class Primitives:
         calculations: Calculations,
         writer: Writer,
     ) -> None:
-        self.expressions = expressions
+        super().__init__(expressions, writer)
         self.calculations = calculations
-        self.layout = expressions.layout
-        self.writer = writer
         self.arrays: dict[str, JsonObject] = {
             str(item["name"]): item
             for kind in ("register_arrays", "counter_arrays", "meter_arrays")
@@ -59,7 +59,7 @@ class Primitives:
             raise self.expressions.fail(f"unsupported primitive {op}")
         try:
             method(*item["parameters"])
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise ProgramError(
                 self.expressions.where, f"primitive {op} has unexpected parameters: {error!r}"
             ) from error
@@ -69,8 +69,10 @@ class Primitives:
         targets = {0, len(primitives)}
         for number, item in enumerate(primitives):
             if str(item["op"]).startswith("_jump"):
-                targets.add(self._jump_target(item))
-                targets.add(number + 1)
+                target = self._jump_target(item)
+                if not number < target <= len(primitives):
+                    raise self.expressions.fail(f"a jump from {number} to {target}")
+                targets |= {target, number + 1}
         starts = sorted(targets)
         writer = self.writer
         writer.line("pc = 0")
@@ -98,55 +100,51 @@ class Primitives:
 
     # Helpers
 
-    def _lines(self, lines: Iterable[str | ContainerStore]) -> None:
-        for text in lines:
-            self.writer.line(text)
-
     def _assign(self, target: JsonObject, value: Source) -> None:
         """Store into a field, a stack element's field or a register cell."""
         target = unwrap(target)
         kind = target.get("type")
+        base: int | str
         if kind == "field":
             header, field = self.expressions.field_path(target["value"])
-            self._lines(self.expressions.store(field, header.base, value))
+            base = header.base
         elif target.get("op") == "access_field":
             base, header = self.expressions.header_block(target["left"])
-            field = header.type.by_index[int(target["right"])]
-            if not isinstance(base, int):
-                self.writer.line(f"b = {base}")
-                base = "b"
-            self._lines(self.expressions.store(field, base, value))
+            field = field_at(header, int(target["right"]))
         elif kind == "stack_field":
-            stack = self.layout.stacks[str(target["value"][0])]
+            stack = self.expressions.refs.stack(str(target["value"][0]))
             field = stack.type.fields[str(target["value"][1])]
-            self.writer.line(f"b = {stack.base} + {stack.type.slots} * (P[{stack.next_slot}] - 1)")
-            self._lines(self.expressions.store(field, "b", value))
+            base = self.expressions.refs.last(stack).base
+        elif kind == "register":
+            self._register_write(str(target["value"][0]), target["value"][1], value)
+            return
         else:
             raise self.expressions.fail(f"cannot assign to {kind or target.get('op')}")
+        if not isinstance(base, int):
+            self.writer.line(f"b = {base}")
+            base = "b"
+        self.lines(self.expressions.store(field, base, value))
 
     def _intrinsic(self, name: str) -> int:
         number = self.layout.intrinsic(name)
         return self.layout.slots.sink if number is None else number
 
-    def _index(self, array: JsonObject, item: JsonObject) -> tuple[str, int, str | None]:
-        """(array name, size, index source or None when a constant index lies outside)."""
+    def _array(self, array: JsonObject) -> tuple[str, JsonObject]:
         name = str(array["value"])
-        known = self.arrays.get(name)
-        if known is None:
+        if name not in self.arrays:
             raise self.expressions.fail(f"unknown array {name}")
-        size = int(known["size"])
+        return self.expressions.registers[name], self.arrays[name]
+
+    def _at(self, item: JsonObject, size: int, use: Callable[[str], None]) -> None:
+        """Write `use(index)`; an index outside of the array does nothing, as in BMv2."""
         value = self.expressions.value(item)
         if value.text.isdigit():
-            return name, size, value.text if int(value.text) < size else None
-        return name, size, value.text
-
-    def _guarded(self, index: str, size: int, use: Callable[[str], None]) -> None:
-        """Write `use(index)`; an index outside of the array does nothing, as in BMv2."""
-        if index.isdigit():
-            use(index)
+            if int(value.text) < size:
+                use(value.text)
             return
-        self.writer.line(f"i = {index}")
-        with self.writer.block(f"if i < {size}:"):
+        self.writer.line(f"i = {value.text}")
+        low = "" if value.bits is not None else "0 <= "
+        with self.writer.block(f"if {low}i < {size}:"):
             use("i")
 
     # Assignments
@@ -156,63 +154,6 @@ class Primitives:
 
     op_modify_field = op_assign
     op_set = op_assign
-
-    def op_assign_VL(self, target: JsonObject, source: JsonObject) -> None:
-        self.writer.line(f"{self._varbit(target)} = {self._varbit(source)}")
-
-    def _varbit(self, item: JsonObject) -> str:
-        item = unwrap(item)
-        if item.get("type") == "field":
-            header, field = self.expressions.field_path(item["value"])
-            base: int | str = header.base
-        else:
-            base, header = self.expressions.header_block(item["left"])
-            field = header.type.by_index[int(item["right"])]
-        if not field.varbit:
-            raise self.expressions.fail(f"{field.name} is no variable-length field")
-        return slot(base, field.pieces[0].slot)
-
-    def op_assign_header(self, target: JsonObject, source: JsonObject) -> None:
-        to, header = self.expressions.header_block(target)
-        origin, _ = self.expressions.header_block(source)
-        n = header.type.slots
-        if header.metadata:
-            self.writer.line(f"P[{to}:{to} + {n}] = P[{origin}:{origin} + {n}]")
-            return
-        with self.writer.block(f"if {slot(origin, 0)}:"):
-            self.writer.line(f"P[{to}:{to} + {n}] = P[{origin}:{origin} + {n}]")
-            self._only_member(header)
-        with self.writer.block("else:"):
-            self.writer.line(f"{slot(to, 0)} = 0")
-
-    op_copy_header = op_assign_header
-
-    def op_assign_union(self, target: JsonObject, source: JsonObject) -> None:
-        pairs = zip(
-            self.layout.unions[str(target["value"])],
-            self.layout.unions[str(source["value"])],
-            strict=True,
-        )
-        for to, origin in pairs:
-            a, b = self.layout.headers[to], self.layout.headers[origin]
-            n = a.type.slots
-            self.writer.line(f"P[{a.base}:{a.base + n}] = P[{b.base}:{b.base + n}]")
-
-    def op_assign_header_stack(self, target: JsonObject, source: JsonObject) -> None:
-        a = self.layout.stacks[str(unwrap(target)["value"])]
-        b = self.layout.stacks[str(unwrap(source)["value"])]
-        n = 1 + a.depth * a.type.slots
-        self.writer.line(f"P[{a.next_slot}:{a.next_slot + n}] = P[{b.next_slot}:{b.next_slot + n}]")
-
-    def op_assign_union_stack(self, target: JsonObject, source: JsonObject) -> None:
-        a = self.layout.union_stacks[str(unwrap(target)["value"])]
-        b = self.layout.union_stacks[str(unwrap(source)["value"])]
-        self.writer.line(f"P[{a.next_slot}] = P[{b.next_slot}]")
-        for to_members, from_members in zip(a.elements, b.elements, strict=True):
-            for to, origin in zip(to_members, from_members, strict=True):
-                x, y = self.layout.headers[to], self.layout.headers[origin]
-                n = x.type.slots
-                self.writer.line(f"P[{x.base}:{x.base + n}] = P[{y.base}:{y.base + n}]")
 
     # P4_14 arithmetic, still used by older JSON
 
@@ -246,142 +187,95 @@ class Primitives:
     def op_subtract_from_field(self, target: JsonObject, a: JsonObject) -> None:
         self._binary("-", target, target, a)
 
-    # Headers and stacks
-
-    def _size(self, base: int | str, header: HeaderInstance) -> str:
-        """Source of the length of a header on the wire in bytes."""
-        if header.type.varbit_slot is None:
-            return str(header.type.fixed_bytes)
-        return f"{header.type.fixed_bytes} + len({slot(base, header.type.varbit_slot)})"
-
-    def _only_member(self, header: HeaderInstance) -> None:
-        for sibling in header.siblings:
-            self.writer.line(f"P[{self.layout.headers[sibling].base}] = 0")
-
-    def op_add_header(self, item: JsonObject) -> None:
-        base, header = self.expressions.header_block(item)
-        block = header.type.empty()
-        block[0] = 1
-        fresh = self.writer.constant("fresh_", tuple(block))
-        with self.writer.block(f"if not {slot(base, 0)}:"):
-            self.writer.line(f"P[{base}:{base} + {header.type.slots}] = {fresh}")
-            self.writer.line(f"P[{self.layout.slots.packet_length}] += {header.type.fixed_bytes}")
-            self._only_member(header)
-
-    def op_add_header_fast(self, item: JsonObject) -> None:
-        base, _ = self.expressions.header_block(item)
-        self.writer.line(f"{slot(base, 0)} = 1")
-
-    def op_remove_header(self, item: JsonObject) -> None:
-        item = unwrap(item)
-        if item.get("type") == "header_union":
-            for member in self.layout.unions[str(item["value"])]:
-                self.op_remove_header({"type": "header", "value": member})
-            return
-        base, header = self.expressions.header_block(item)
-        with self.writer.block(f"if {slot(base, 0)}:"):
-            size = self._size(base, header)
-            self.writer.line(f"P[{self.layout.slots.packet_length}] -= {size}")
-            self.writer.line(f"{slot(base, 0)} = 0")
-
-    def _shift(self, stack_item: JsonObject, count_item: JsonObject, *, front: bool) -> None:
-        """push_front / pop_front of P4_16: the whole stack moves, new elements are invalid."""
-        stack = self.layout.stacks.get(str(unwrap(stack_item)["value"]))
-        if stack is None:
-            raise self.expressions.fail("push and pop of header union stacks are not supported")
-        count = unwrap(count_item)
-        if count.get("type") != "hexstr":
-            raise self.expressions.fail("push or pop by a count that is not constant")
-        n = min(parse_hex(str(count["value"])), stack.depth)
-        width, end = stack.type.slots, stack.base + stack.depth * stack.type.slots
-        empty = self.writer.constant("empty_", tuple(stack.type.empty() * n))
-        number = stack.next_slot
-        if front:
-            self.writer.line(
-                f"P[{stack.base}:{end}] = {empty} + tuple(P[{stack.base}:{end - n * width}])"
-            )
-            self.writer.line(f"P[{number}] = min(P[{number}] + {n}, {stack.depth})")
-        else:
-            self.writer.line(
-                f"P[{stack.base}:{end}] = tuple(P[{stack.base + n * width}:{end}]) + {empty}"
-            )
-            self.writer.line(f"P[{number}] = max(P[{number}] - {n}, 0)")
-
-    def op_push(self, stack: JsonObject, count: JsonObject) -> None:
-        self._shift(stack, count, front=True)
-
-    def op_pop(self, stack: JsonObject, count: JsonObject) -> None:
-        self._shift(stack, count, front=False)
-
     # Stateful objects
 
     def op_register_read(self, target: JsonObject, array: JsonObject, index: JsonObject) -> None:
-        name, size, number = self._index(array, index)
-        if number is None:
-            return
-        python = self.expressions.registers[name]
-        bits = int(self.arrays[name]["bitwidth"])
-        self._guarded(number, size, lambda i: self._assign(target, Source(f"{python}[{i}]", bits)))
+        python, item = self._array(array)
+        bits = int(item["bitwidth"])
+        self._at(
+            index,
+            int(item["size"]),
+            lambda i: self._assign(target, Source(f"{python}[{i}]", bits)),
+        )
 
     def op_register_write(self, array: JsonObject, index: JsonObject, source: JsonObject) -> None:
-        name, size, number = self._index(array, index)
-        if number is None:
-            return
-        python = self.expressions.registers[name]
-        bits = int(self.arrays[name]["bitwidth"])
-        value = self.expressions.value(source)
+        self._register_write(str(array["value"]), index, self.expressions.value(source))
+
+    def _register_write(self, name: str, index: JsonObject, value: Source) -> None:
+        python, item = self._array({"value": name})
+        bits = int(item["bitwidth"])
         fits = value.bits is not None and value.bits <= bits
         text = value.text if fits else f"{value.text} & {(1 << bits) - 1:#x}"
-        self._guarded(number, size, lambda i: self.writer.line(f"{python}[{i}] = {text}"))
+        self._at(index, int(item["size"]), lambda i: self.writer.line(f"{python}[{i}] = {text}"))
 
     def op_count(self, array: JsonObject, index: JsonObject) -> None:
-        name, size, number = self._index(array, index)
-        if number is None:
-            return
-        python = self.expressions.registers[name]
+        python, item = self._array(array)
         length = self.layout.slots.ingress_length
-        self._guarded(
-            number,
-            size,
-            lambda i: self._lines(
+        self._at(
+            index,
+            int(item["size"]),
+            lambda i: self.lines(
                 [f"{python}_packets[{i}] += 1", f"{python}_bytes[{i}] += P[{length}]"]
             ),
         )
 
     def op_execute_meter(self, array: JsonObject, index: JsonObject, target: JsonObject) -> None:
-        name, size, number = self._index(array, index)
-        if number is None:
-            return
-        python = self.expressions.registers[name]
-        self._guarded(
-            number,
-            size,
+        python, item = self._array(array)
+        self._at(
+            index,
+            int(item["size"]),
             lambda i: self._assign(target, Source(f"{python}.execute({i}, P)", 2)),
         )
 
     # Packet operations
 
-    def op_mark_to_drop(self, *_: JsonObject) -> None:
+    def op_mark_to_drop(self, metadata: JsonObject | None = None) -> None:
+        """Drop; the argument may be a copy of standard_metadata that the action works on."""
+        if metadata is None:
+            self.op_drop()
+            return
+        place = self._settled(metadata)
+        for name, value in (("egress_spec", DROP_PORT), ("mcast_grp", 0)):
+            field = place.header.type.fields.get(name)
+            if field is not None:
+                self.lines(self.expressions.store(field, place.base, Source(str(value), 9)))
+
+    def op_drop(self) -> None:
         self.writer.line(f"P[{self._intrinsic('standard_metadata.egress_spec')}] = {DROP_PORT}")
         group = self.layout.intrinsic("intrinsic_metadata.mcast_grp")
         if group is not None:
             self.writer.line(f"P[{group}] = 0")
 
-    op_drop = op_mark_to_drop
+    def _cut(self, item: JsonObject, mask: int) -> str:
+        """Source of a value as BMv2's unsigned integer of some bits."""
+        source = self.expressions.value(item)
+        if source.bits is not None and source.bits <= mask.bit_length():
+            return source.text
+        return f"({source.text} & {mask:#x})"
 
-    def _request(self, flag: int, number: int, value: JsonObject, mask: int = 0xFFFF) -> None:
-        source = self.expressions.value(value)
-        fits = source.bits is not None and source.bits <= mask.bit_length()
-        text = source.text if fits else f"{source.text} & {mask:#x}"
-        self.writer.line(f"P[{number}] = {text}")
-        self.writer.line(f"P[{self.layout.slots.flags}] |= {flag}")
-
-    def op_clone_ingress_pkt_to_egress(self, session: JsonObject, fields: JsonObject) -> None:
+    def _clone(self, session: JsonObject, fields: JsonObject) -> None:
         place = self.layout.slots
-        self._request(slots.FLAG_CLONE, place.clone_session, session, 0x7FFF)
-        self.writer.line(f"P[{place.clone_list}] = {self.expressions.value(fields).text}")
+        self.writer.line(f"P[{place.clone_session}] = {self._cut(session, 0x7FFF)}")
+        self.writer.line(f"P[{place.clone_list}] = {self._cut(fields, 0xFFFF)}")
+        self.writer.line(f"P[{place.flags}] |= {slots.FLAG_CLONE}")
 
-    op_clone_egress_pkt_to_egress = op_clone_ingress_pkt_to_egress
+    op_clone_ingress_pkt_to_egress = _clone
+    op_clone_egress_pkt_to_egress = _clone
+
+    def _request(self, flag: int, number: int, value: JsonObject) -> None:
+        """Ask for what happens with a list of fields behind the pipeline; list 0 asks for none."""
+        text, flags = self._cut(value, 0xFFFF), self.layout.slots.flags
+        if text == "0":
+            self.writer.line(f"P[{flags}] &= {~flag}")
+            return
+        self.writer.line(f"P[{number}] = {text}")
+        if text.isdigit():
+            self.writer.line(f"P[{flags}] |= {flag}")
+            return
+        with self.writer.block(f"if P[{number}]:"):
+            self.writer.line(f"P[{flags}] |= {flag}")
+        with self.writer.block("else:"):
+            self.writer.line(f"P[{flags}] &= {~flag}")
 
     def op_resubmit(self, fields: JsonObject) -> None:
         self._request(slots.FLAG_RESUBMIT, self.layout.slots.resubmit_list, fields)
@@ -393,8 +287,7 @@ class Primitives:
         self._request(slots.FLAG_LEARN, self.layout.slots.learn_list, learn)
 
     def op_truncate(self, length: JsonObject) -> None:
-        number = self.layout.slots.truncate
-        text = self.expressions.value(length).text
+        number, text = self.layout.slots.truncate, self._cut(length, UINT64)
         flags = self.layout.slots.flags
         with self.writer.block(f"if P[{flags}] & {slots.FLAG_TRUNCATE}:"):
             self.writer.line(f"P[{number}] = min(P[{number}], {text})")
@@ -411,27 +304,27 @@ class Primitives:
     def op_modify_field_with_hash_based_offset(
         self, target: JsonObject, base: JsonObject, calculation: JsonObject, size: JsonObject
     ) -> None:
-        name = str(calculation["value"])
-        function = self.calculations.named(name, self.expressions.where)
+        function = self.calculations.named(str(calculation["value"]), self.expressions.where)
         low, count = self.expressions.value(base), self.expressions.value(size)
+        bits = 64
         if count.text.isdigit():
-            n = int(count.text) or 1
-            text = f"{function}(P) % {n}"
-            bits: int | None = (n - 1).bit_length()
+            n = int(count.text) & UINT64 or 1
+            text, bits = f"{function}(P) % {n}", (n - 1).bit_length()
         else:
-            text, bits = f"{function}(P) % ({count.text} or 1)", count.bits
+            text = f"{function}(P) % ({self._cut(size, UINT64)} or 1)"
+            if count.bits is not None and count.bits < 64:
+                bits = count.bits
         if low.text != "0":
-            text = f"{text} + {low.text}"
-            both = bits is not None and low.bits is not None
-            bits = max(bits or 0, low.bits or 0) + 1 if both else None
+            text = f"{text} + {self._cut(base, UINT64)}"
+            bits = max(bits, min(low.bits if low.bits is not None else 64, 64)) + 1
         self._assign(target, Source(f"({text})", bits))
 
     def op_modify_field_rng_uniform(
         self, target: JsonObject, low: JsonObject, high: JsonObject
     ) -> None:
-        a, b = self.expressions.value(low), self.expressions.value(high)
-        with self.writer.block(f"if {a.text} <= {b.text}:"):
-            self._assign(target, Source(f"random_between({a.text}, {b.text})", b.bits))
+        a, b = self._cut(low, UINT64), self._cut(high, UINT64)
+        with self.writer.block(f"if {a} <= {b}:"):
+            self._assign(target, Source(f"random_between({a}, {b})", 64))
 
     # Debugging
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bmv2_lab.switch import errors
-from bmv2_lab.switch.containers import JsonObject
-from bmv2_lab.switch.errors import ProgramError, StateError
-from bmv2_lab.switch.expressions import parse_hex
+from bmv2_lab.switch.errors import StateError
 from bmv2_lab.switch.meters import MeterArray
 from bmv2_lab.switch.profiles import Profile
 from bmv2_lab.switch.tables import (
@@ -21,13 +19,15 @@ from bmv2_lab.switch.tables import (
     MatchKind,
     Table,
     TableSpec,
+    exact_match,
+    lpm_match,
+    range_match,
+    ternary_match,
 )
 from bmv2_lab.switch.translate import SwitchProgram
+from bmv2_lab.switch.value_sets import ValueSet
 
 ActionFunction = Callable[[list[Any], Cell], None]
-
-# P4Runtime counts priorities upward, the JSON downward; constant entries are put above this.
-CONST_PRIORITY_TOP = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,7 @@ class SwitchState:
         self.counter_packets: dict[str, list[int]] = {}
         self.counter_bytes: dict[str, list[int]] = {}
         self.meters: dict[str, MeterArray] = {}
-        self.value_sets: dict[str, set[tuple[int, ...]]] = {
-            name: set() for name in program.value_sets
-        }
+        self.value_sets: dict[str, ValueSet] = {name: ValueSet() for name in program.value_sets}
         self.clone_sessions: dict[int, CloneSession] = {}
         self.multicast_groups: dict[int, tuple[tuple[int, int], ...]] = {}
         self.multicast_control: dict[int, Any] = {}
@@ -92,18 +90,18 @@ class SwitchState:
         """Make the tables, now that the action functions of this switch exist."""
         self._functions = functions
         for name, spec in self.program.tables.items():
-            item = self.program.table_items[name]
-            table = Table(spec, self._default_cell(item))
+            default: Cell = [None, NO_ACTION, False, 0, 0]
+            if spec.default is not None:
+                number, arguments = spec.default
+                default = self.cell(number, list(arguments), hit=False)
+            table = Table(spec, default)
             table.initial_default = list(table.default)
             self.tables[name] = table
-            self._const_entries(table, item)
-
-    def _default_cell(self, item: JsonObject) -> Cell:
-        entry = item.get("default_entry")
-        if not entry or item.get("type", "simple") != "simple":
-            return [None, NO_ACTION, False, 0, 0]
-        values = [parse_hex(str(value)) for value in entry["action_data"]]
-        return self.cell(int(entry["action_id"]), values, hit=False)
+            for entry in spec.entries:
+                cell = self.cell(entry.action_id, list(entry.arguments))
+                table.insert(
+                    Entry(match=entry.match, priority=entry.priority, cell=cell, const=True)
+                )
 
     def cell(self, action_id: int, arguments: list[int], *, hit: bool = True) -> Cell:
         """The data-plane side of an entry that runs an action."""
@@ -119,42 +117,6 @@ class SwitchState:
     def indirect_cell(cells: list[Cell]) -> Cell:
         """The data-plane side of an entry that leads to the member cells of a group or member."""
         return [None, INDIRECT, True, 0, 0, cells]
-
-    def _const_entries(self, table: Table, item: JsonObject) -> None:
-        for position, entry in enumerate(item.get("entries", [])):
-            where = f"tables[{table.spec.name}].entries[{position}]"
-            match = tuple(
-                self._const_match(part, spec.bits, where)
-                for part, spec in zip(entry["match_key"], table.spec.key, strict=True)
-            )
-            action = entry["action_entry"]
-            values = [parse_hex(str(value)) for value in action["action_data"]]
-            priority = CONST_PRIORITY_TOP - int(entry.get("priority", 1)) if table.ranked else 0
-            table.insert(
-                Entry(
-                    match=match,
-                    priority=priority,
-                    cell=self.cell(int(action["action_id"]), values),
-                    const=True,
-                )
-            )
-
-    @staticmethod
-    def _const_match(part: JsonObject, bits: int, where: str) -> Match:
-        kind = part["match_type"]
-        if kind == "valid":
-            return Match(int(bool(part["key"])))
-        if kind == "range":
-            return Match(parse_hex(part["start"]), high=parse_hex(part["end"]))
-        value = parse_hex(part["key"])
-        if kind == "exact":
-            return Match(value)
-        if kind == "lpm":
-            return lpm_match(value, int(part["prefix_length"]), bits)
-        if kind == "ternary":
-            mask = parse_hex(part["mask"])
-            return Match(value & mask, mask)
-        raise ProgramError(where, f"unsupported match type {kind}")
 
     # Help for tests and for the server
 
@@ -206,27 +168,6 @@ class SwitchState:
         entry = Entry(match=match, priority=0, cell=self.indirect_cell(cells))
         found.insert(entry)
         return entry
-
-
-def lpm_match(value: int, prefix_bits: int, bits: int) -> Match:
-    """A prefix of a field of `bits` bits."""
-    mask = (1 << bits) - (1 << (bits - prefix_bits))
-    return Match(value & mask, mask, prefix_bits)
-
-
-def exact_match(value: int) -> Match:
-    """An exact value."""
-    return Match(value)
-
-
-def ternary_match(value: int, mask: int) -> Match:
-    """Value and mask; bits outside of the mask do not matter."""
-    return Match(value & mask, mask)
-
-
-def range_match(low: int, high: int) -> Match:
-    """An inclusive range."""
-    return Match(low, high=high)
 
 
 __all__ = [

@@ -6,10 +6,13 @@ with all metadata zero but its field list; an egress clone keeps the headers as 
 of egress; resubmit and recirculate start over with the listed fields only.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from bmv2_lab.switch import layout as phv
+from bmv2_lab.switch.errors import INVALID_ARGUMENT, NOT_FOUND, StateError
+from bmv2_lab.switch.hashes import CUSTOM_CRC_BITS, HashFunction, crc_function, toeplitz_function
 from bmv2_lab.switch.packets import EgressCopy, Emitted, Output
 from bmv2_lab.switch.primitives import DROP_PORT
 from bmv2_lab.switch.state import SwitchState
@@ -27,6 +30,7 @@ INSTANCE_RESUBMITTED = 6
 # A packet may start over this often; BMv2 would go on for ever.
 RESTART_LIMIT = 64
 LOG_LIMIT = 1000  # lines of log_msg kept per switch
+_PLACE = re.compile(r"(?<!\\)\{[^}]*\}")
 
 DigestHook = Callable[[int, list[int]], None]
 PacketHook = Callable[[bytes], None]
@@ -75,7 +79,7 @@ class EmbeddedSwitch:
         self._generation = object()
         template = list(layout.template)
         template[phv.GENERATION_SLOT] = self._generation
-        namespace = program.namespace()
+        namespace = program.namespace(self.state.random)
         namespace.update(self.state.arrays)
         namespace.update(
             template=template,
@@ -169,6 +173,44 @@ class EmbeddedSwitch:
         for profile in self.state.profiles.values():
             profile.set_port(port, up=up)
 
+    # Hash parameters, which BMv2 changes through Thrift
+
+    def _set_hash(self, calculation: str, algorithms: set[str], function: HashFunction) -> None:
+        algorithm, name = self.program.hash_names.get(calculation, ("", ""))
+        if algorithm not in algorithms:
+            raise StateError(NOT_FOUND, f"no calculation {calculation} with such parameters")
+        self.namespace[name] = function
+
+    def set_crc(
+        self,
+        calculation: str,
+        *,
+        polynomial: int,
+        initial: int,
+        final_xor: int,
+        reflected: bool,
+        reflected_output: bool,
+    ) -> None:
+        """Other parameters for a calculation whose algorithm is a `crc.._custom`."""
+        algorithm, _ = self.program.hash_names.get(calculation, ("", ""))
+        width_bits = CUSTOM_CRC_BITS.get(algorithm, 8)
+        mask = (1 << width_bits) - 1
+        function = crc_function(
+            width_bits=width_bits,
+            polynomial=polynomial & mask,
+            initial=initial & mask,
+            final_xor=final_xor & mask,
+            reflected=reflected,
+            reflected_output=reflected_output,
+        )
+        self._set_hash(calculation, set(CUSTOM_CRC_BITS), function)
+
+    def set_toeplitz_key(self, calculation: str, key: bytes) -> None:
+        """Another key for a calculation whose algorithm is `toeplitz`."""
+        if len(key) < 4 or len(key) % 4:
+            raise StateError(INVALID_ARGUMENT, "a Toeplitz key has a multiple of four bytes")
+        self._set_hash(calculation, {"toeplitz"}, toeplitz_function(key))
+
     # Traffic manager, the less common ways
 
     def _copy(self, port: int, packet: list[Any]) -> EgressCopy:
@@ -195,8 +237,13 @@ class EmbeddedSwitch:
     def _keep_fields(self, source: list[Any], target: list[Any], field_list: int) -> None:
         """Zero the metadata of `target`, then take over the fields of the list."""
         target[phv.METADATA_START : self._metadata_end] = self._metadata_zero
-        for begin, end in self.program.field_lists.get(field_list, ()):
+        kept = self.program.field_lists.get(field_list)
+        if kept is None:
+            return
+        for begin, end in kept.ranges:
             target[begin:end] = source[begin:end]
+        for number, mask in kept.bits:
+            target[number] = target[number] & ~mask | source[number] & mask
 
     def _clone(self, packet: list[Any], clone: list[Any], instance_type: int) -> list[EgressCopy]:
         session = self.state.clone_sessions.get(packet[self._slots.clone_session])
@@ -297,10 +344,9 @@ class EmbeddedSwitch:
         return [*outputs, *self._after_ingress(again)]
 
     def _log_message(self, text: str, values: tuple[int, ...]) -> None:
-        if len(self.state.log) < LOG_LIMIT:
-            parts = text.split("{}")
-            filled = "".join(
-                part + (str(values[number]) if number < len(values) else "")
-                for number, part in enumerate(parts)
-            )
-            self.state.log.append(filled)
+        """`{}` stands for the next value, `\\{` and `\\}` for brackets."""
+        if len(self.state.log) >= LOG_LIMIT:
+            return
+        waiting = iter(values)
+        filled = _PLACE.sub(lambda found: str(next(waiting, found[0])), text)
+        self.state.log.append(filled.replace("\\{", "{").replace("\\}", "}"))

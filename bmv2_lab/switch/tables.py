@@ -48,6 +48,7 @@ class KeyField:
     name: str
     kind: MatchKind
     bits: int
+    mask: int | None = None  # of the JSON: the bits of the field that the table looks at
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,37 @@ class Match:
     mask: int = 0  # ternary, LPM
     prefix_bits: int = 0  # LPM
     high: int = 0  # range
+
+
+def lpm_match(value: int, prefix_bits: int, bits: int) -> Match:
+    """A prefix of a field of `bits` bits."""
+    mask = (1 << bits) - (1 << (bits - prefix_bits))
+    return Match(value & mask, mask, prefix_bits)
+
+
+def exact_match(value: int) -> Match:
+    """An exact value."""
+    return Match(value)
+
+
+def ternary_match(value: int, mask: int) -> Match:
+    """Value and mask; bits outside of the mask do not matter."""
+    return Match(value & mask, mask)
+
+
+def range_match(low: int, high: int) -> Match:
+    """An inclusive range."""
+    return Match(low, high=high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstEntry:
+    """One constant entry of the JSON."""
+
+    match: tuple[Match, ...]
+    priority: int
+    action_id: int
+    arguments: tuple[int, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +124,8 @@ class TableSpec:
     const_entries: bool
     default_const: bool
     direct_meter: str | None = None
+    default: tuple[int, tuple[int, ...]] | None = None  # action id, arguments
+    entries: tuple[ConstEntry, ...] = ()
 
 
 def _no_lookup(_: object) -> Cell:
@@ -162,16 +196,16 @@ class Table:
         return self.default
 
     def _find_ranked(self, key: Key) -> Cell:
-        kinds = [item.kind for item in self.spec.key]
         for entry in self._ranked:
-            for value, kind, match in zip(key, kinds, entry.match, strict=True):
-                if kind is MatchKind.RANGE:
-                    if not match.value <= value <= match.high:
+            for value, item, match in zip(key, self.spec.key, entry.match, strict=True):
+                wanted = match.value if item.mask is None else match.value & item.mask
+                if item.kind is MatchKind.RANGE:
+                    if not wanted <= value <= match.high:
                         break
-                elif kind is MatchKind.EXACT or kind is MatchKind.VALID:
-                    if value != match.value:
+                elif item.kind is MatchKind.EXACT or item.kind is MatchKind.VALID:
+                    if value != wanted:
                         break
-                elif value & match.mask != match.value:
+                elif value & match.mask != wanted:
                     break
             else:
                 return entry.cell
@@ -236,16 +270,12 @@ class Table:
         self._stale = False
         match self.spec.kind:
             case MatchKind.EXACT | MatchKind.VALID:
-                self._exact = {
-                    tuple(match.value for match in entry.match): entry.cell
-                    for entry in self.entries.values()
-                }
+                self._exact = {self._values(entry): entry.cell for entry in self.entries.values()}
             case MatchKind.LPM:
                 by_length: dict[int, dict[Key, Cell]] = {}
                 for entry in self.entries.values():
                     length = entry.match[self._lpm_index].prefix_bits
-                    key = tuple(match.value for match in entry.match)
-                    by_length.setdefault(length, {})[key] = entry.cell
+                    by_length.setdefault(length, {})[self._values(entry)] = entry.cell
                 bits = self.spec.key[self._lpm_index].bits
                 self._prefixes = [
                     ((1 << bits) - (1 << (bits - length)), by_length[length])
@@ -254,6 +284,13 @@ class Table:
             case MatchKind.TERNARY | MatchKind.RANGE:
                 self._ranked = sorted(self.entries.values(), key=lambda e: (-e.priority, e.order))
                 self._set_masks()
+
+    def _values(self, entry: Entry) -> Key:
+        """What the key of a packet must be, as far as the table looks at it."""
+        return tuple(
+            match.value if item.mask is None else match.value & item.mask
+            for item, match in zip(self.spec.key, entry.match, strict=True)
+        )
 
     def _set_masks(self) -> None:
         """Bits of each field that any entry looks at; the generated code masks its key with them.

@@ -7,7 +7,9 @@ once per switch with that switch's tables and arrays as globals.
 
 import hashlib
 import json
+import random
 from collections import OrderedDict
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, ClassVar
 
@@ -16,12 +18,17 @@ from bmv2_lab.switch.calculations import Calculations
 from bmv2_lab.switch.containers import JsonObject
 from bmv2_lab.switch.controls import ControlTranslator, emit_action
 from bmv2_lab.switch.deparser import DeparserTranslator
+from bmv2_lab.switch.document import REQUIRED_FIELDS, complete, named, reading
 from bmv2_lab.switch.errors import AssertionFailed, ProgramError
-from bmv2_lab.switch.expressions import RUNTIME, Expressions
+from bmv2_lab.switch.expressions import Expressions
+from bmv2_lab.switch.hashes import PerSwitch
 from bmv2_lab.switch.layout import PhvLayout
+from bmv2_lab.switch.meters import MeterArray
 from bmv2_lab.switch.parser import ParserTranslator, error_codes
 from bmv2_lab.switch.primitives import DROP_PORT, Primitives
-from bmv2_lab.switch.tables import KeyField, MatchKind, TableSpec
+from bmv2_lab.switch.runtime import RUNTIME
+from bmv2_lab.switch.table_specs import table_spec
+from bmv2_lab.switch.tables import TableSpec
 from bmv2_lab.switch.writer import Writer
 
 # Translated programs kept for reuse; a lab runs one or two.
@@ -32,19 +39,15 @@ _SPECIAL_AT_EGRESS = phv.FLAG_CLONE | phv.FLAG_RECIRCULATE
 _QUEUEING = ("enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth")
 
 
-def _complete(document: JsonObject) -> JsonObject:
-    """Fill in what older compilers leave out: empty sections and the ids of a table's actions."""
-    for section in ("header_types", "headers", "parsers", "deparsers", "actions", "pipelines"):
-        document.setdefault(section, [])
-    by_name = {str(item["name"]): item["id"] for item in document["actions"]}
-    for item in document["headers"]:
-        item.setdefault("metadata", False)
-    for pipeline in document["pipelines"]:
-        pipeline.setdefault("conditionals", [])
-        for table in pipeline["tables"]:
-            if "action_ids" not in table:
-                table["action_ids"] = [by_name[str(name)] for name in table["actions"]]
-    return document
+@dataclass(frozen=True, slots=True)
+class FieldList:
+    """The fields that a packet keeps when it starts anew or is cloned.
+
+    Whole slots as ranges begin..end (exclusive), and bits of slots that other fields share.
+    """
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    bits: tuple[tuple[int, int], ...] = ()
 
 
 class SwitchProgram:
@@ -56,40 +59,43 @@ class SwitchProgram:
         self.document = document
         self.inline_actions = inline_actions
         self.digest = digest
-        self.layout = PhvLayout(document)
-        self.error_codes = error_codes(document)
+        with reading("headers"):
+            self.layout = PhvLayout(document)
+        self._check_fields()
+        with reading("errors"):
+            self.error_codes = error_codes(document)
         self.no_error = self.error_codes["NoError"]
         self._share_intrinsic_slots()
         self.arrays: dict[str, str] = {}
         for kind in ("register", "counter", "meter"):
-            for item in document.get(f"{kind}_arrays", []):
-                self.arrays[str(item["name"])] = f"{kind}_{item['id']}"
-        self.value_sets = {
-            str(item["name"]): f"value_set_{item['id']}" for item in document.get("parse_vsets", [])
-        }
-        self.actions: dict[int, JsonObject] = {
-            int(item["id"]): item for item in document["actions"]
-        }
+            for item in document.get(f"{kind}_arrays") or []:
+                with reading(f"{kind}_arrays[{item['name']}]"):
+                    self.arrays[str(item["name"])] = f"{kind}_{int(item['id'])}"
+        self.value_sets: dict[str, str] = {}
+        for item in document.get("parse_vsets") or []:
+            with reading("parse_vsets"):
+                self.value_sets[str(item["name"])] = f"value_set_{int(item['id'])}"
+        self.actions: dict[int, JsonObject] = {}
+        for item in document["actions"]:
+            with reading(f"actions[{item.get('name')}]"):
+                self.actions[int(item["id"])] = item
         self.tables: dict[str, TableSpec] = {}
-        self.table_items: dict[str, JsonObject] = {}
-        for pipeline in document["pipelines"]:
-            for item in pipeline["tables"]:
-                spec = self._table_spec(item)
-                self.tables[spec.name] = spec
-                self.table_items[spec.name] = item
-        self.profiles: dict[str, JsonObject] = {
-            str(item["name"]): item
-            for pipeline in document["pipelines"]
-            for item in pipeline.get("action_profiles", [])
-        }
-        self.field_lists = self._field_lists(document.get("field_lists", []))
-        self.learn_lists: dict[int, JsonObject] = {
-            int(item["id"]): item for item in document.get("learn_lists", [])
-        }
+        self.profiles: dict[str, JsonObject] = {}
+        self._read_pipelines()
+        with reading("field_lists"):
+            self.field_lists = self._field_lists(document.get("field_lists") or [])
+        self.learn_lists: dict[int, JsonObject] = {}
+        with reading("learn_lists"):
+            for item in document.get("learn_lists") or []:
+                for element in item["elements"]:
+                    self.layout.field(element["value"], f"learn_lists[{item['id']}]")
+                self.learn_lists[int(item["id"])] = item
         self.action_functions: dict[int, str | None] = {}
         self.selectors: dict[str, str] = {}  # action profile -> name of its hash function
-        self.source, self.constants = self._translate()
-        self.code: CodeType = compile(self.source, f"<switch program {digest[:12]}>", "exec")
+        self.hash_names: dict[str, tuple[str, str]] = {}  # calculation -> algorithm, global
+        with reading("document"):
+            self.source, self.constants = self._translate()
+            self.code: CodeType = compile(self.source, f"<switch program {digest[:12]}>", "exec")
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "SwitchProgram":
@@ -105,14 +111,14 @@ class SwitchProgram:
             return known
         try:
             document = json.loads(data)
+        except json.JSONDecodeError as error:
+            raise ProgramError(f"line {error.lineno}", f"not JSON: {error.msg}") from error
         except (ValueError, RecursionError) as error:
             raise ProgramError("document", f"not JSON: {error}") from error
         if not isinstance(document, dict):
             raise ProgramError("document", "not a JSON object")
-        try:
-            program = cls(_complete(document), digest)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise ProgramError("document", f"malformed BMv2 JSON: {error!r}") from error
+        with reading("document"):
+            program = cls(complete(document), digest)
         cls._cache[digest] = program
         while len(cls._cache) > CACHE_LIMIT:
             cls._cache.popitem(last=False)
@@ -130,117 +136,120 @@ class SwitchProgram:
                 setattr(self.layout.slots, name, number)
         self.layout.template[self.layout.slots.parser_error] = self.no_error
 
-    def _table_spec(self, item: JsonObject) -> TableSpec:
-        where = f"tables[{item['name']}]"
-        key = []
-        for part in item["key"]:
-            kind = str(part["match_type"])
-            if kind == "selector":
-                continue
-            bits = 1
-            target = part["target"]
-            if kind != "valid" and target[1] != "$valid$":
-                bits = self.layout.field(target, where)[1].bits
-            name = str(part.get("name") or (target if kind == "valid" else ".".join(target)))
-            try:
-                key.append(KeyField(name=name, kind=MatchKind(kind), bits=bits))
-            except ValueError:
-                raise ProgramError(where, f"unsupported match type {kind}") from None
-        try:
-            kind_of_table = MatchKind(str(item["match_type"]))
-        except ValueError:
-            raise ProgramError(where, f"unsupported match type {item['match_type']}") from None
-        kind_of_type = str(item.get("type", "simple"))
-        if kind_of_type not in ("simple", "indirect", "indirect_ws"):
-            raise ProgramError(where, f"unsupported table type {kind_of_type}")
-        profile = item.get("action_profile", item.get("act_prof_name"))
-        default = item.get("default_entry") or {}
-        return TableSpec(
-            name=str(item["name"]),
-            number=int(item["id"]),
-            kind=kind_of_table,
-            key=tuple(key),
-            max_size=int(item.get("max_size") or 1024),
-            action_names=tuple(str(name) for name in item["actions"]),
-            action_ids=tuple(int(number) for number in item["action_ids"]),
-            with_counters=bool(item.get("with_counters")),
-            support_timeout=bool(item.get("support_timeout")),
-            profile=str(profile) if kind_of_type != "simple" else None,
-            const_entries=bool(item.get("entries")),
-            default_const=bool(default.get("action_const") or default.get("action_entry_const")),
-            direct_meter=item.get("direct_meters"),
-        )
+    def _check_fields(self) -> None:
+        """The target cannot do without these, as BMv2's cannot."""
+        for name in REQUIRED_FIELDS:
+            if self.layout.intrinsic(f"standard_metadata.{name}") is None:
+                raise ProgramError("headers", f"standard_metadata.{name} is missing")
 
-    def _field_lists(self, items: list[JsonObject]) -> dict[int, list[tuple[int, int]]]:
-        """Slots of the metadata fields of each field list, as ranges begin..end (exclusive)."""
-        lists: dict[int, list[tuple[int, int]]] = {}
+    def _read_pipelines(self) -> None:
+        numbers = set()
+        for pipeline in self.document["pipelines"]:
+            for item in pipeline["tables"]:
+                spec = table_spec(item, self.layout, self.actions)
+                if spec.name in self.tables or spec.number in numbers:
+                    raise ProgramError(f"tables[{spec.name}]", "two tables have this name or id")
+                self.tables[spec.name] = spec
+                numbers.add(spec.number)
+            for item in pipeline.get("action_profiles") or []:
+                with reading(f"pipelines[{pipeline['name']}].action_profiles"):
+                    self.profiles[str(item["name"])] = item
+                    int(item.get("max_size") or 0)
+            self._old_profiles(pipeline["tables"])
+        for spec in self.tables.values():
+            if spec.profile is not None and spec.profile not in self.profiles:
+                raise ProgramError(f"tables[{spec.name}]", f"unknown profile {spec.profile}")
+        for item in self.document.get("meter_arrays") or []:
+            with reading(f"meter_arrays[{item['name']}]"):
+                MeterArray.from_json(item, self.layout)
+
+    def _old_profiles(self, tables: list[JsonObject]) -> None:
+        """Documents before action profiles had a section: the table itself describes its own."""
+        for item in tables:
+            if item.get("type") in ("indirect", "indirect_ws") and "action_profile" not in item:
+                profile = {"name": item["act_prof_name"], "max_size": item.get("max_size")}
+                if item["type"] == "indirect_ws":
+                    profile["selector"] = item["selector"]
+                self.profiles.setdefault(str(item["act_prof_name"]), profile)
+
+    def _field_lists(self, items: list[JsonObject]) -> dict[int, FieldList]:
+        lists: dict[int, FieldList] = {}
         for item in items:
             where = f"field_lists[{item.get('name', item['id'])}]"
             numbers: set[int] = set()
+            bits: dict[int, int] = {}
             for element in item["elements"]:
+                if element["type"] == "hexstr":
+                    continue  # a constant is not copied between packets
                 if element["type"] != "field":
-                    continue  # constants and headers are not copied between packets
+                    raise ProgramError(where, f"unsupported element of type {element['type']}")
                 header, field = self.layout.field(element["value"], where)
-                numbers |= {header.base + piece.slot for piece in field.pieces}
+                for piece in field.pieces:
+                    number = header.base + piece.slot
+                    if piece.bits == piece.container_bits:
+                        numbers.add(number)
+                    else:
+                        mask = ((1 << piece.bits) - 1) << piece.shift
+                        bits[number] = bits.get(number, 0) | mask
             ranges: list[tuple[int, int]] = []
             for number in sorted(numbers):
                 if ranges and ranges[-1][1] == number:
                     ranges[-1] = (ranges[-1][0], number + 1)
                 else:
                     ranges.append((number, number + 1))
-            lists[int(item["id"])] = ranges
+            lists[int(item["id"])] = FieldList(tuple(ranges), tuple(bits.items()))
         return lists
 
     # Generated module
 
     def _translate(self) -> tuple[str, dict[str, object]]:
         document, writer = self.document, Writer()
-        expressions = Expressions(self.layout, self.arrays)
+        registers = document.get("register_arrays") or []
+        expressions = Expressions(self.layout, self.arrays, registers)
         calculations = Calculations(document, expressions, writer)
         primitives = Primitives(document, expressions, calculations, writer)
         writer.line('"""Generated by bmv2_lab.switch.translate; do not edit."""')
-        for item in document.get("calculations", []):
-            calculations.named(str(item["name"]), "calculations")
+        for item in document.get("calculations") or []:
+            with reading(f"calculations[{item.get('name')}]"):
+                calculations.named(str(item["name"]), "calculations")
+        self.hash_names = calculations.hash_names
         for name, profile in self.profiles.items():
             selector = profile.get("selector")
             if selector is not None:
                 where = f"action_profiles[{name}].selector"
-                self.selectors[name] = calculations.emit(
-                    str(selector["algo"]), selector["input"], where
-                )
-        parsers = document["parsers"]
-        parse = "parse"
-        if parsers:
+                with reading(where):
+                    algo = str(selector["algo"])
+                    self.selectors[name] = calculations.emit(algo, selector["input"], where)
+        with reading("parsers[parser]"):
             parse = ParserTranslator(
-                parsers[0], self.error_codes, expressions, primitives, writer, self.value_sets
+                named(document["parsers"], "parser"),
+                self.error_codes,
+                expressions,
+                primitives,
+                writer,
+                self.value_sets,
             ).emit()
-        else:
-            with writer.block("def parse(P, d, o, n):"):
-                writer.line("return o")
         for number, action in self.actions.items():
-            self.action_functions[number] = emit_action(action, expressions, primitives, writer)
-        pipelines = {str(item["name"]): item for item in document["pipelines"]}
-        numbers = {name: spec.number for name, spec in self.tables.items()}
+            with reading(f"actions[{action['name']}]"):
+                function = emit_action(action, expressions, primitives, writer)
+                self.action_functions[number] = function
         for name in ("ingress", "egress"):
-            if name in pipelines:
+            with reading(f"pipelines[{name}]"):
                 ControlTranslator(
-                    pipelines[name],
+                    named(document["pipelines"], name),
                     self.actions,
                     expressions,
                     primitives,
                     writer,
                     self.selectors,
-                    numbers,
+                    self.tables,
                     inline_actions=self.inline_actions,
                 ).emit(f"pipeline_{name}")
-            else:
-                writer.line(f"def pipeline_{name}(P): pass")
         deparser = DeparserTranslator(document, expressions, primitives, calculations, writer)
-        verify = deparser.emit_verify()
-        if document["deparsers"]:
-            deparser.emit(document["deparsers"][0], "deparse")
-        else:
-            deparser.emit({"name": "deparser", "order": []}, "deparse")
+        with reading("checksums"):
+            verify = deparser.emit_verify()
+        with reading("deparsers[deparser]"):
+            deparser.emit(named(document["deparsers"], "deparser"), "deparse")
         self._emit_ingress(writer, parse, verify)
         self._emit_egress(writer)
         constants = {**RUNTIME, **writer.constants, "AssertionFailed": AssertionFailed}
@@ -325,6 +334,9 @@ class SwitchProgram:
                 writer.line("return []")
             writer.line("return [Emitted(port, deparse(P))]")
 
-    def namespace(self) -> dict[str, Any]:
+    def namespace(self, generator: random.Random) -> dict[str, Any]:
         """Fresh globals for one switch: constants and generated functions come on top."""
-        return dict(self.constants)
+        return {
+            name: value.make(generator) if isinstance(value, PerSwitch) else value
+            for name, value in self.constants.items()
+        }

@@ -92,6 +92,10 @@ class Writer:
                 return name
             if isinstance(value, tuple) and isinstance(known, tuple) and known == value:
                 return name
+        return self.own_constant(prefix, value)
+
+    def own_constant(self, prefix: str, value: object) -> str:
+        """A global name for this use alone."""
         name = self.name(prefix)
         self.constants[name] = value
         return name

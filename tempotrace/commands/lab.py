@@ -14,6 +14,7 @@ from bmv2_lab.backends.real_time_run import run_real_time
 from bmv2_lab.lab_run import LabRun, Progress, make_switches, run_lab
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
+from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.fabric import Fabric
@@ -174,6 +175,8 @@ def stf(
         result = run_stf_text(program.read_text(encoding="utf-8"), test.read_text(encoding="utf-8"))
     except StfError as error:
         raise InputError(f"{test}: {error}") from None
+    except ProgramError as error:
+        raise InputError(f"{program}: {error}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{program} or {test}: not text: {error.reason}") from None
     if result.passed:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.expressions import sat_cast, shift_left, two_comp_mod, usat_cast
+from bmv2_lab.switch.runtime import sat_cast, shift_left, two_comp_mod, usat_cast
 from tests.unit.bmv2_lab.switch.bmv2_json import call, const, fld, forwarding, meta, op
 
 WIDTH = 16

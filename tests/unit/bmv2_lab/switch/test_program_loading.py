@@ -120,26 +120,34 @@ def test_switches_of_one_program_share_no_state() -> None:
     assert (first.state.registers["r"], second.state.registers["r"]) == ([5], [0])
 
 
+@pytest.fixture(scope="module")
+def path(tempotrace: SwitchProgram) -> list[tuple[EmbeddedSwitch, int]]:
+    """Source, transit and sink, shared by all examples."""
+    return make_path(tempotrace)
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=64), st.integers(0, 510))
-def test_random_bytes_never_crash_the_switch(data: bytes, port: int) -> None:
+@given(data=st.binary(max_size=64), port=st.integers(0, 510))
+def test_random_bytes_never_crash_the_switch(
+    path: list[tuple[EmbeddedSwitch, int]], data: bytes, port: int
+) -> None:
     """0 to 64 random bytes through the whole INT program."""
-    program = SwitchProgram.from_json(ARTIFACT.read_bytes())
-    path = make_path(program)
     for switch, _ in path:
         forward(switch, data, port, 1)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 140), st.integers(0, 255)), max_size=6), st.data())
+@given(
+    damage=st.lists(st.tuples(st.integers(0, 140), st.integers(0, 255)), max_size=6),
+    length=st.integers(14, 200),
+)
 def test_damaged_int_packets_never_crash_the_switch(
-    damage: list[tuple[int, int]], data: st.DataObject
+    path: list[tuple[EmbeddedSwitch, int]], damage: list[tuple[int, int]], length: int
 ) -> None:
     """A real INT packet with some bytes changed and cut anywhere."""
-    path = make_path(SwitchProgram.from_json(ARTIFACT.read_bytes()))
     sent, _ = forward(path[0][0], host_frames(1)[0], HOST_PORT, 1)
     assert sent is not None
-    frame = bytearray(sent[: data.draw(st.integers(14, 200))])
+    frame = bytearray(sent[:length])
     for position, value in damage:
         if position < len(frame):
             frame[position] = value
