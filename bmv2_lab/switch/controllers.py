@@ -9,7 +9,7 @@ from finsy.proto import U128, p4r
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.arbitration import Arbitration, ArbitrationUpdate
 from bmv2_lab.switch.errors import StateError
-from bmv2_lab.switch.roles import RoleConfig
+from bmv2_lab.switch.roles import RoleConfig, role_key, role_message
 
 # Messages waiting for one slow controller; further ones are dropped and counted.
 STREAM_QUEUE_LIMIT = 1024
@@ -57,7 +57,7 @@ class Controllers:
             known = self.arbitration.is_announced(stream)
             code = errors.FAILED_PRECONDITION if known else errors.NOT_FOUND
             raise StateError(code, f"Unknown device id {message.device_id}")
-        name = message.role.name if message.HasField("role") else ""
+        name = role_key(message.role.name, message.role.id)
         config = message.role.config if message.role.HasField("config") else None
         election_id = U128.decode(message.election_id) if message.HasField("election_id") else None
         was_primary = self.arbitration.is_primary(stream)
@@ -103,8 +103,9 @@ class Controllers:
             message = p4r.StreamMessageResponse()
             arbitration = message.arbitration
             arbitration.device_id = self.device_id
-            if update.role:
-                arbitration.role.name = update.role
+            role = role_message(update.role)
+            if role is not None:
+                arbitration.role.CopyFrom(role)
             if update.config is not None:
                 arbitration.role.config.CopyFrom(update.config)
             if update.election_id is not None:

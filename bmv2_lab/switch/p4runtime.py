@@ -65,7 +65,7 @@ class Server:
         await asyncio.gather(*(server.stop(None) for server in self._servers))
         self._servers.clear()
         for service in self.services.values():
-            service.detach()
+            await service.detach()
 
 
 async def serve(

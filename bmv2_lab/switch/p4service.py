@@ -19,7 +19,7 @@ from bmv2_lab.switch.p4read import EntityReader
 from bmv2_lab.switch.p4target import Target
 from bmv2_lab.switch.p4values import EntryControl, encode_match
 from bmv2_lab.switch.p4write import UpdateWriter
-from bmv2_lab.switch.roles import RoleConfig, object_id
+from bmv2_lab.switch.roles import RoleConfig, object_id, role_key
 from bmv2_lab.switch.switch import EmbeddedSwitch
 from bmv2_lab.switch.tables import Entry, Table
 from bmv2_lab.switch.timers import Timers
@@ -60,6 +60,7 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
         self.malformed_packet_ins = 0
         self._loop = asyncio.get_running_loop()
         self._state_lock = asyncio.Lock()
+        self._batches: set[asyncio.Task[list[p4r.Error]]] = set()
         self._wake: asyncio.TimerHandle | None = None
         if clock_ns is None:
             self.timers.on_sooner = self._set_alarm
@@ -75,8 +76,9 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
         running = self.pipeline.running
         return running.config if running is not None else None
 
-    def detach(self) -> None:
-        """Let the switch forget this service."""
+    async def detach(self) -> None:
+        """Finish what was begun, and let the switch forget this service."""
+        await asyncio.gather(*self._batches, return_exceptions=True)
         self.switch.on_packet_in = None
         self.switch.on_digest = None
         self.timers.on_sooner = None
@@ -242,7 +244,8 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
     ) -> RoleConfig | None:
         self._check_device(request.device_id)
         election_id = U128.decode(request.election_id) if request.HasField("election_id") else None
-        return self.controllers.arbitration.check_write(request.role, election_id)
+        role = role_key(request.role, request.role_id)
+        return self.controllers.arbitration.check_write(role, election_id)
 
     async def SetForwardingPipelineConfig(
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Context
@@ -272,17 +275,16 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
     # Entities
 
     async def Write(self, request: p4r.WriteRequest, context: Context) -> p4r.WriteResponse:
-        """Apply a batch; an update that fails does not stop the others."""
-        async with self._state_lock:
-            try:
-                rights = self._check_primary(request)
-                target = self.pipeline.target()
-                if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
-                    raise StateError(errors.UNIMPLEMENTED, "Only CONTINUE_ON_ERROR is supported")
-                self.pipeline.check_room(len(request.updates))
-            except StateError as error:
-                await _abort(context, error)
-            details = await self._apply(target, rights, request)
+        """Apply a batch; an update that fails does not stop the others, nor does a client that
+        does not wait for the answer.
+        """
+        batch = asyncio.create_task(self._write(request))
+        self._batches.add(batch)
+        batch.add_done_callback(self._batch_ended)
+        try:
+            details = await asyncio.shield(batch)
+        except StateError as error:
+            await _abort(context, error)
         if any(detail.canonical_code for detail in details):
             status = rpc_status.Status(code=errors.UNKNOWN, message="Write failure")
             for detail in details:
@@ -294,6 +296,21 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
             )
             await context.abort(grpc.StatusCode.UNKNOWN, status.message)
         return p4r.WriteResponse()
+
+    def _batch_ended(self, batch: asyncio.Task[list[p4r.Error]]) -> None:
+        self._batches.discard(batch)
+        if not batch.cancelled():
+            batch.exception()  # its client may be gone
+
+    async def _write(self, request: p4r.WriteRequest) -> list[p4r.Error]:
+        """What came of each update; StateError if the batch as a whole is refused."""
+        async with self._state_lock:
+            rights = self._check_primary(request)
+            target = self.pipeline.target()
+            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+                raise StateError(errors.UNIMPLEMENTED, "Only CONTINUE_ON_ERROR is supported")
+            self.pipeline.check_room(len(request.updates))
+            return await self._apply(target, rights, request)
 
     async def _apply(
         self, target: Target, rights: RoleConfig | None, request: p4r.WriteRequest

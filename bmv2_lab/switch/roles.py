@@ -5,6 +5,7 @@ P4Runtime leaves their form open (section 5.2). This server knows the one that S
 use, `stratum.P4RoleConfig`; without a configuration a role may do everything.
 """
 
+import re
 from dataclasses import dataclass
 
 from finsy.proto import p4r, stratum
@@ -13,6 +14,23 @@ from google.protobuf.message import DecodeError
 
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.errors import StateError
+
+NUMBERED = "\0"  # in front of a role's number; no name begins so
+
+
+def role_key(name: str, number: int) -> str:
+    """One name for a role: its own, or that of the numbers that P4Runtime had until 1.3."""
+    return name or (f"{NUMBERED}{number}" if number else "")
+
+
+def role_message(key: str) -> p4r.Role | None:
+    """The role as its controllers call it; None for the default role."""
+    if not key:
+        return None
+    number = key.removeprefix(NUMBERED)
+    if number != key and re.fullmatch(r"[0-9]{1,19}", number):
+        return p4r.Role(id=int(number))
+    return p4r.Role(name=key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

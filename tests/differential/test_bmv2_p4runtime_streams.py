@@ -60,6 +60,34 @@ async def write(peers: tuple[Peer, Peer], *updates: tuple[int, p4r.Entity]) -> N
 
 
 @in_grpc_loop
+async def test_pipeline_actions_are_answered_alike(bmv2: Bmv2Switch) -> None:
+    """Save, write to what was saved, commit; the codes differ where nothing can be committed."""
+    actions = p4r.SetForwardingPipelineConfigRequest
+    entry = CONTROL.entry("aged", exact(b"\1"), action=CONTROL.direct("to_port", b"\1"))
+    async with both(bmv2) as (_, *peers):
+        answers = []
+        for peer in peers:
+            found = [(await peer.push(None, actions.COMMIT)).code]
+            found.append((await peer.push(CONTROL.config(3), actions.VERIFY)).code)
+            found.append((await peer.push(CONTROL.config(), actions.UNSPECIFIED)).code)
+            found.append((await peer.write((INSERT, entry))).code)
+            found.append((await peer.push(CONTROL.config(4), actions.VERIFY_AND_SAVE)).code)
+            found.append(len((await peer.read(CONTROL.entry("aged"))).entities))
+            found.append((await peer.write((INSERT, entry))).code)
+            request = p4r.GetForwardingPipelineConfigRequest(device_id=1)
+            answer = await peer.stub.GetForwardingPipelineConfig(request)
+            found.append(answer.config.cookie.cookie)
+            found.append((await peer.push(None, actions.COMMIT)).code)
+            found.append(len((await peer.read(CONTROL.entry("aged"))).entities))
+            for atomicity in (1, 2):
+                found.append((await peer.write((INSERT, entry), atomicity=atomicity)).code)
+            answers.append(found)
+        ours, theirs = answers
+        assert (ours[0], theirs[0]) == (rpc_code.NOT_FOUND, rpc_code.UNKNOWN)
+        assert ours[1:] == theirs[1:] == [0, 3, 0, 0, 0, 0, 4, 0, 1, 12, 12]
+
+
+@in_grpc_loop
 async def test_idle_entries_are_notified_alike(bmv2: Bmv2Switch) -> None:
     """A second after insertion, with the same fields but metadata, which BMv2 forgets."""
     entry = CONTROL.entry(

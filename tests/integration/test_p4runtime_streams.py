@@ -20,6 +20,8 @@ from tests.support.p4runtime_peer import (
     Program,
     exact,
     lpm,
+    multicast,
+    replica,
     ternary,
 )
 from tests.unit.bmv2_lab.switch.bmv2_json import send
@@ -213,6 +215,46 @@ async def test_roles_have_primaries_of_their_own(world: World) -> None:
         await world.write((DELETE, entry))
         other.role = "nobody"
         assert (await other.write((INSERT, entry))).code == rpc_code.NOT_FOUND
+
+
+@world
+async def test_roles_may_be_numbered_as_until_p4runtime_1_3(world: World) -> None:
+    """The number comes back in answers; writes name it; a name of digits is another role."""
+    async with Peer(world.address) as other, Peer(world.address) as named:
+        await other.announce(1, id=7)
+        answer = (await other.hear()).arbitration
+        assert (answer.status.code, answer.role.id, answer.role.name) == (rpc_code.OK, 7, "")
+        await named.announce(1, name="7")
+        answer = (await named.hear()).arbitration
+        assert (answer.status.code, answer.role.id, answer.role.name) == (rpc_code.OK, 0, "7")
+        other.role = ""
+        other.election_id = 1
+        assert (await other.write(role_id=7)).code == rpc_code.OK
+        assert (await other.write(role_id=8)).code == rpc_code.NOT_FOUND
+
+
+@world
+async def test_batch_is_finished_when_its_client_is_gone(world: World) -> None:
+    """As in BMv2's server: a deadline of the client does not cut a batch in two."""
+    count = 3000
+    call = world.peer.stub.Write(
+        p4r.WriteRequest(
+            device_id=1,
+            election_id=U128.encode(1),
+            updates=[
+                p4r.Update(type=INSERT, entity=multicast(number, replica(1)))
+                for number in range(1, count + 1)
+            ],
+        )
+    )
+    groups = world.switch.state.multicast_groups
+    while not groups:
+        await asyncio.sleep(0)
+    assert len(groups) < count
+    call.cancel()
+    while len(groups) < count:
+        await asyncio.sleep(0)
+    assert (await world.peer.write()).code == rpc_code.OK
 
 
 @world
