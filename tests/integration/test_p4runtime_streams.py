@@ -559,6 +559,28 @@ async def test_members_of_a_selector_table_age_by_entry(world: World) -> None:
     assert [entry.table_id for entry in message.table_entry] == [CONTROL.id("routes")]
 
 
+@world
+async def test_set_leaves_out_members_whose_watch_port_is_down(world: World) -> None:
+    """While the port is down, whatever pipeline is pushed meanwhile."""
+    spread = CONTROL.one_shot(("to_port", b"\1", 1, b"\1"), ("to_port", b"\2", 1, b"\2"))
+    route = CONTROL.entry("routes", lpm(b"\x80\0", 8), action=spread)
+
+    def ports() -> set[int]:
+        return {world.frame(flow, b=0x8001)[0][0] for flow in range(8, 40)}
+
+    await world.write((INSERT, route))
+    assert ports() == {1, 2}
+    world.switch.set_port(2, up=False)
+    assert ports() == {1}
+    assert (await world.peer.push(CONTROL.config())).code == rpc_code.OK
+    await world.write((INSERT, route))
+    assert ports() == {1}
+    world.switch.set_port(2, up=True)
+    assert ports() == {1, 2}
+    found = await world.peer.read(CONTROL.entry("routes"))
+    assert found.entities == [route]
+
+
 @in_grpc_loop
 async def test_real_time_runs_timeouts_by_itself() -> None:
     """Without a clock of its own a server notifies in real time, stamped since 1970."""
