@@ -14,6 +14,7 @@ from pathlib import Path
 from bmv2_lab.backends.cable_delays import start_cables
 from bmv2_lab.backends.chronyd import start_chronyd
 from bmv2_lab.backends.needs import BackendError, check_needs
+from bmv2_lab.backends.process import punctual
 from bmv2_lab.backends.ptp4l import start_ptp4l
 from bmv2_lab.backends.real_time_fabric import RealTimeFabric
 from bmv2_lab.backends.record import real_time_record
@@ -78,7 +79,8 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
             for check in checks:
                 check()
 
-        lab.run(step)
+        with punctual():
+            lab.run(step)
         stepped_ns = time_base.stepped_ns()
         if abs(stepped_ns) > STEP_NS_MAX:
             raise BackendError(f"the machine's clock was set by {stepped_ns} ns during the run")

@@ -47,6 +47,10 @@ class BackendScale:
     software_scale: int
     """Injected software delays (stalls, stragglers) are so many times the scenario's."""
     qps_per_peer_max: int
+    steps_per_window_max: int
+    step_spread_ns: int
+    """A step's messages are posted over this: 900 packets a second through three BMv2 switches, with
+    their reports, keep two cores three quarters busy; 2,500 are too many."""
     payload_bytes: int
 
 
@@ -63,6 +67,8 @@ SCALES = {
         switch_clocks_run_free=True,
         software_scale=200,
         qps_per_peer_max=8,
+        steps_per_window_max=2,
+        step_spread_ns=400 * NS_PER_MS,
         payload_bytes=1_024,
     ),
     "bmv2": BackendScale(
@@ -76,7 +82,9 @@ SCALES = {
         stamp_unit_ns=1_000,
         switch_clocks_run_free=False,
         software_scale=400,
-        qps_per_peer_max=8,
+        qps_per_peer_max=6,
+        steps_per_window_max=1,
+        step_spread_ns=850 * NS_PER_MS,
         payload_bytes=1_024,
     ),
 }
@@ -143,6 +151,8 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         bad_link_ns_max=scale.bad_link_ns_max,
         congestion=Congestion(base_share=0.0, congested_ports_share=0.0),
         nuisance=nuisance,
+        steps_per_window=min(scenario.steps_per_window, scale.steps_per_window_max),
+        traffic=replace(scenario.traffic, spread_ns=scale.step_spread_ns),
         qps_per_peer=min(scenario.qps_per_peer, scale.qps_per_peer_max),
         payload_bytes=min(scenario.payload_bytes, scale.payload_bytes),
         faults_hop=0,
