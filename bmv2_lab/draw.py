@@ -49,6 +49,7 @@ class Stream(IntEnum):
     SPAN_IDS = 12
     REPORT_LOSS = 13
     EVENTS = 14
+    PTM = 15
 
 
 def stream(seed: int, purpose: Stream, index: int = 0) -> np.random.Generator:
@@ -73,7 +74,7 @@ class DrawnFabric:
     """In the order of `fabric.links`."""
     stamp_points: dict[LinkEnd, TrueStampPoint]
     oscillators: dict[str, Oscillator]
-    """By clock: hosts, switches and `collector`."""
+    """By clock: hosts, switches, `collector` and the counters of machines with several NICs."""
     rate_offset_ppb: dict[str, float]
     loads: dict[LinkEnd, dict[int, Load]]
     """Background load by egress port and queue."""
@@ -188,6 +189,8 @@ def _draw_clocks(
     for switch in fabric.switches:
         epochs[switch.name] = int(rng.integers(1_000_000_000, SWITCH_UPTIME_NS_MAX))
     epochs["collector"] = TAI_EPOCH_NS + round(rng.normal(0.0, COLLECTOR_OFFSET_NS_SD))
+    for machine in dict.fromkeys(host.machine for host in fabric.hosts if host.machine):
+        epochs[machine] = int(rng.integers(1_000_000_000, SWITCH_UPTIME_NS_MAX))
     limit = nuisance.rate_offset_max_ppb * 0.9
     oscillators: dict[str, Oscillator] = {}
     rates: dict[str, float] = {}

@@ -295,6 +295,26 @@ class Evidence:
                 )
         return tuple(found)
 
+    def access_ends(self, message_type: int) -> dict[str, frozenset[LinkEnd]]:
+        """By client, the ports of last switches that its PTP messages of a type passed: on their
+        way to it (0, Sync) or from it (1, Delay_Req)."""
+        packets, hops = self.packets, self.hops
+        names = {switch.node_id: switch.name for switch in self.fabric.switches}
+        found: dict[str, set[LinkEnd]] = {}
+        chosen = (packets["traffic"] == TRAFFIC_PTP) & (packets["ptp_message_type"] == message_type)
+        to_client = message_type == 0
+        for packet in packets[chosen]:
+            ip = int(packet["dst_ip" if to_client else "src_ip"])
+            host = next((host.name for host in self.fabric.hosts if host.ip == ip), None)
+            if host is None:
+                continue
+            first = int(packet["first_hop"])
+            hop = hops[first + int(packet["hop_count"]) - 1] if to_client else hops[first]
+            port = int(hop["egress_port" if to_client else "ingress_port"])
+            end = LinkEnd(node=names[int(hop["node_id"])], port=port)
+            found.setdefault(host, set()).add(end)
+        return {host: frozenset(ends) for host, ends in found.items()}
+
     def ptp_residence_ns(self, chosen: Bools) -> Floats:
         """Residence of PTP packets at the chosen hops."""
         ptp = self.packets["traffic"][self.packet_of_hop] == TRAFFIC_PTP

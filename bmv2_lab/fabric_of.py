@@ -6,22 +6,21 @@ from dataclasses import replace
 import numpy as np
 
 from bmv2_lab.scenarios import Scenario
+from bmv2_lab.topologies import cabled
 from controller.fabric import DeviceModel, Fabric, PtpRole
-from controller.fabric_generate import device_models, leaf_spine, leaf_spine_link_count
+from controller.fabric_check import check_fabric
+from controller.fabric_generate import device_models, leaf_spine
 from controller.fabric_telemetry import Probes, QueueReport
 from controller.routing import attached_hosts
 from correction.model import ClockKind
 
+LENGTH_TOLERANCE_M = 1.0
 QUEUE_REPORT_QUOTA = 1_000
 """Congestion reports per episode: all of them."""
 
 
 def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
     """The fabric that a scenario builds, with cable lengths drawn from `cables`."""
-    count = leaf_spine_link_count(
-        leaves=scenario.leaves, spines=scenario.spines, hosts_per_leaf=scenario.hosts_per_leaf
-    )
-    lengths_m = cables.integers(scenario.cable_m_min, scenario.cable_m_max + 1, count)
     nuisance = scenario.nuisance
     fabric = leaf_spine(
         leaves=scenario.leaves,
@@ -29,13 +28,27 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         hosts_per_leaf=scenario.hosts_per_leaf,
         name=scenario.name,
         speed_gbps=scenario.speed_gbps,
-        lengths_m=[float(length) for length in lengths_m],
         asymmetry_sd_ns=nuisance.link_asymmetry_sd_ns,
         models=tuple(_declare(model, scenario) for model in _models(scenario)),
         rate_offset_max_ppb=nuisance.rate_offset_max_ppb,
         wander_ns_per_s_sqrt_s=nuisance.wander_ns_per_s_sqrt_s,
         link_latency_ns_max=float(nuisance.module_latency_ns_max),
         tenants=scenario.tenants,
+    )
+    fabric = cabled(fabric, scenario)
+    lengths_m = cables.integers(
+        scenario.cable_m_min, scenario.cable_m_max + 1, len(fabric.links)
+    ).tolist()
+    fabric = replace(
+        fabric,
+        links=tuple(
+            replace(
+                link,
+                length_m=float(length_m),
+                length_tolerance_m=min(LENGTH_TOLERANCE_M, float(length_m)),
+            )
+            for link, length_m in zip(fabric.links, lengths_m, strict=True)
+        ),
     )
     fabric = replace(
         fabric,
@@ -54,6 +67,8 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         fabric = replace(fabric, reports=replace(fabric.reports, queues=(congested,)))
     if scenario.probe_budget_pps:
         fabric = replace(fabric, probes=Probes(budget_pps=scenario.probe_budget_pps))
+    problems = check_fabric(fabric)
+    assert not problems, problems[0].message
     return fabric
 
 

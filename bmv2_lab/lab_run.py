@@ -21,6 +21,7 @@ from bmv2_lab.staging import ControllerSide, NotProgrammed, stage
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import serve
 from controller.client import DeployResult, Findings, deploy
+from controller.clock_pairs import write_clock_pairs
 from controller.fabric import Fabric
 from controller.fabric_dump import dump_fabric
 from controller.pipeline import Pipeline, load_pipeline
@@ -30,6 +31,7 @@ from controller.telemetry.pcap import write_pcap
 FABRIC_FILE = "fabric.yaml"
 REPORTS_FILE = "reports.pcap"
 EXCHANGES_FILE = "exchanges.jsonl"
+CLOCK_PAIRS_FILE = "clock_pairs.jsonl"
 SPANS_FILE = "spans.otlp.jsonl"
 TRUTH_FILE = "truth.json"
 SUMMARY_FILE = "summary.json"
@@ -215,4 +217,8 @@ def write_lab_files(run: LabRun, out: Path) -> None:
     (out / FABRIC_FILE).write_text(dump_fabric(run.drawn.fabric), encoding="utf-8")
     write_pcap(out / REPORTS_FILE, run.lab.result.reports)
     write_ptp_log(out / EXCHANGES_FILE, run.lab.result.ptp_lines)
+    if run.lab.result.cross_stamps:
+        write_clock_pairs(
+            out / CLOCK_PAIRS_FILE, (stamp for _, stamp in run.lab.result.cross_stamps)
+        )
     run.lab.truth.write(out / TRUTH_FILE)

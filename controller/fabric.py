@@ -155,7 +155,10 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """One host with one NIC, whose PHC is the clock of the host's name."""
+    """One NIC, whose PHC is the clock of the host's name; a host with one NIC is that NIC.
+
+    It may be cabled to several switches, which all lead to its one address.
+    """
 
     name: str
     model: str
@@ -164,6 +167,8 @@ class Host:
     tenant: str
     ipv6: int | None = None
     """Its IPv6 address as an integer, if it has one."""
+    machine: str | None = None
+    """The machine that it is in together with the other NICs that name it; None: alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

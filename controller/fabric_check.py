@@ -190,7 +190,7 @@ def _links(fabric: Fabric) -> Iterator[FabricProblem]:
     models = {model.name: model for model in fabric.models}
     host_names = {host.name for host in fabric.hosts}
     used: dict[LinkEnd, KeyPath] = {}
-    cabled: set[str] = set()
+    cabled: set[tuple[str, str]] = set()
     for index, link in enumerate(fabric.links):
         for key, end in (("a", link.a), ("b", link.b)):
             path: KeyPath = ("links", index, key)
@@ -205,11 +205,14 @@ def _links(fabric: Fabric) -> Iterator[FabricProblem]:
                     f"port {end} is used by {format_key(used[end])} already; expected a free port",
                 )
             used.setdefault(end, path)
-            if end.node in host_names and end.node in cabled:
+            far = link.b if end is link.a else link.a
+            if end.node in host_names and (end.node, far.node) in cabled:
                 yield FabricProblem(
-                    path, f"host {end.node} has a second link; expected one per host"
+                    path,
+                    f"host {end.node} has a second link to {far.node}; "
+                    "expected one per host and switch",
                 )
-            cabled.add(end.node)
+            cabled.add((end.node, far.node))
             if end.node in switches:
                 yield from switch_port(path, end, switches[end.node], target_of(fabric, end.node))
             model = models.get(model_names[end.node])
@@ -269,19 +272,27 @@ def _reachability(fabric: Fabric) -> Iterator[FabricProblem]:
 def _prefixes(fabric: Fabric) -> Iterator[FabricProblem]:
     """Prefixes must not overlap, and hosts lie in a prefix of the switch they are cabled to."""
     switches = {switch.name: switch for switch in fabric.switches}
-    attached: dict[str, Switch] = {}
+    attached: dict[str, list[Switch]] = {}
     for link in fabric.links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if far.node in switches and near.node not in switches:
-                attached[near.node] = switches[far.node]
+                attached.setdefault(near.node, []).append(switches[far.node])
     yield from _overlaps("prefixes", [switch.prefixes for switch in fabric.switches])
     yield from _overlaps("ipv6_prefixes", [switch.ipv6_prefixes for switch in fabric.switches])
     for index, host in enumerate(fabric.hosts):
-        switch = attached[host.name]
-        yield from _outside(("hosts", index, "ip"), IPv4Address(host.ip), switch, switch.prefixes)
-        if host.ipv6 is not None:
-            address = IPv6Address(host.ipv6)
-            yield from _outside(("hosts", index, "ipv6"), address, switch, switch.ipv6_prefixes)
+        for switch in attached[host.name]:
+            path: KeyPath = ("hosts", index, "ip")
+            if len(attached[host.name]) > 1 and (switch.prefixes or switch.ipv6_prefixes):
+                yield FabricProblem(
+                    path,
+                    f"host {host.name} has several links, but {switch.name} declares prefixes; "
+                    "expected none, so that every switch has a route to the host itself",
+                )
+                continue
+            yield from _outside(path, IPv4Address(host.ip), switch, switch.prefixes)
+            if host.ipv6 is not None:
+                address = IPv6Address(host.ipv6)
+                yield from _outside(("hosts", index, "ipv6"), address, switch, switch.ipv6_prefixes)
 
 
 def _overlaps(key: str, prefixes: Sequence[Sequence[IpNetwork]]) -> Iterator[FabricProblem]:

@@ -181,11 +181,10 @@ def _host_fields(host: Host) -> Fields:
     ]
     if host.ipv6 is not None:
         fields.append(("ipv6", f'"{format_ipv6(host.ipv6)}"'))
-    return [
-        *fields,
-        ("mac", f'"{format_mac(host.mac)}"'),
-        ("tenant", scalar(host.tenant)),
-    ]
+    fields += [("mac", f'"{format_mac(host.mac)}"'), ("tenant", scalar(host.tenant))]
+    if host.machine is not None:
+        fields.append(("machine", scalar(host.machine)))
+    return fields
 
 
 def _link_fields(link: Link) -> Fields:

@@ -149,6 +149,7 @@ def _fabric(node: Node) -> Fabric:
                 ipv6=(
                     read_ipv6(item["ipv6"], ("hosts", index, "ipv6")) if "ipv6" in item else None
                 ),
+                machine=item.get("machine"),
             )
             for index, item in enumerate(node["hosts"])
         ),

@@ -6,9 +6,10 @@ has failed takes its ports out of use but not out of their ECMP set, so that the
 ports stay where they are (`ecmp.py`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
+from typing import TypeAlias
 
 import networkx as nx
 
@@ -147,25 +148,11 @@ def _routes_of(
     prefixes: Mapping[str, tuple[IpNetwork, ...]],
 ) -> tuple[Route, ...]:
     routes = [*_local_routes(switch, attached), *_collector_routes(fabric, switch)]
-    node_ids = {other.name: other.node_id for other in fabric.switches}
-    sets = {
-        target: _with_failures(hops, now[switch.name].get(target))
-        for target, hops in usual[switch.name].items()
-        if prefixes[target]
-    }
-    group_node_id: dict[tuple[tuple[NextHop, ...], tuple[int, ...]], int] = {}
-    for target, ecmp_set in sets.items():
-        first = group_node_id.get(ecmp_set, node_ids[target])
-        group_node_id[ecmp_set] = min(first, node_ids[target])
+    local = {route.prefix for route in routes}
     routes += [
-        Route(
-            prefix=prefix,
-            next_hops=ecmp_set[0],
-            failed_ports=ecmp_set[1],
-            group_node_id=group_node_id[ecmp_set],
-        )
-        for target, ecmp_set in sets.items()
-        for prefix in prefixes[target]
+        route
+        for route in _remote_routes(fabric, switch.name, usual, now, prefixes)
+        if route.prefix not in local
     ]
     return tuple(
         sorted(
@@ -179,9 +166,100 @@ def _routes_of(
     )
 
 
-def _with_failures(
-    usual: tuple[NextHop, ...], now: tuple[NextHop, ...] | None
-) -> tuple[tuple[NextHop, ...], tuple[int, ...]]:
+EcmpSet: TypeAlias = tuple[tuple[NextHop, ...], tuple[int, ...]]
+"""Next hops, and the ports of them that lead there no more."""
+
+
+def _remote_routes(
+    fabric: Fabric,
+    name: str,
+    usual: Paths,
+    now: Paths,
+    prefixes: Mapping[str, tuple[IpNetwork, ...]],
+) -> Iterator[Route]:
+    """Routes to what other switches serve; what several serve (a host with several links) is
+    reached over all that are nearest."""
+    sets = {
+        target: _with_failures(hops, now[name].get(target))
+        for target, hops in usual[name].items()
+        if prefixes[target]
+    }
+    servers: dict[IpNetwork, list[str]] = {}
+    for target in sets:
+        for prefix in prefixes[target]:
+            servers.setdefault(prefix, []).append(target)
+    names = {switch.mac: switch.name for switch in fabric.switches}
+    found: dict[IpNetwork, EcmpSet] = {}
+    reached: dict[EcmpSet, set[str]] = {}
+    for prefix, targets in servers.items():
+        if len(targets) == 1:
+            found[prefix] = sets[targets[0]]
+        else:
+            found[prefix] = _with_failures(
+                _to_nearest(name, targets, usual, names), _to_nearest(name, targets, now, names)
+            )
+        reached.setdefault(found[prefix], set()).update(targets)
+    numbers = _group_node_ids(fabric, reached)
+    for prefix, ecmp_set in found.items():
+        yield Route(
+            prefix=prefix,
+            next_hops=ecmp_set[0],
+            failed_ports=ecmp_set[1],
+            group_node_id=numbers[ecmp_set],
+        )
+
+
+def _to_nearest(
+    name: str, targets: Sequence[str], paths: Paths, names: Mapping[int, str]
+) -> tuple[NextHop, ...]:
+    """The next hops to those of the targets that are nearest; `names`: switches by MAC."""
+    length = {target: _hop_count(name, target, paths, names) for target in targets}
+    reachable = [count for count in length.values() if count is not None]
+    hops = {
+        hop.port: hop
+        for target in targets
+        if reachable and length[target] == min(reachable)
+        for hop in paths[name][target]
+    }
+    return tuple(hops[port] for port in sorted(hops))
+
+
+def _hop_count(name: str, target: str, paths: Paths, names: Mapping[int, str]) -> int | None:
+    """Links on the shortest path, or None where there is none."""
+    count = 0
+    while name != target:
+        hops = paths[name].get(target)
+        if not hops:
+            return None
+        name = names[hops[0].mac]
+        count += 1
+    return count
+
+
+def _group_node_ids(fabric: Fabric, reached: Mapping[EcmpSet, set[str]]) -> dict[EcmpSet, int]:
+    """A node id for each set: the smallest that it leads to and that no other set has taken.
+
+    Two sets contend only where hosts have several links; a set that finds all of its own taken gets
+    one that leads nowhere else.
+    """
+    node_ids = {switch.name: switch.node_id for switch in fabric.switches}
+    numbers: dict[EcmpSet, int] = {}
+    taken: set[int] = set()
+    # those with fewest targets have the least choice
+    for ecmp_set, targets in sorted(
+        reached.items(), key=lambda one: (len(one[1]), min(node_ids[name] for name in one[1]))
+    ):
+        own = sorted(node_ids[target] for target in targets)
+        spare = sorted(node_ids.values())
+        number = next((one for one in (*own, *spare) if one not in taken), None)
+        if number is None:
+            raise ValueError(f"more than {len(spare)} ECMP sets on one switch")
+        numbers[ecmp_set] = number
+        taken.add(number)
+    return numbers
+
+
+def _with_failures(usual: tuple[NextHop, ...], now: tuple[NextHop, ...] | None) -> EcmpSet:
     """The next hops of an ECMP set and the ports of it that have failed.
 
     Where other ports take over altogether (a longer way round), they are a set of their own; where

@@ -2,10 +2,24 @@
 """What a scenario fixes; everything random in a run follows from these values and the seed."""
 
 from dataclasses import dataclass, field
+from enum import Enum, unique
 
 from bmv2_lab.nuisance import Nuisance
 from bmv2_lab.scenarios.disturbances import Event, StampBias, Straggler, WrongCorrection
 from bmv2_lab.scenarios.limits import Limit
+
+
+@unique
+class Topology(Enum):
+    """How switches and hosts are cabled (`bmv2_lab/topologies.py`)."""
+
+    LEAF_SPINE = "leaf-spine"
+    THREE_TIER = "three-tier"
+    """Pods of two leaves and two spines each, joined by cores: `leaves` leaves, as many spines."""
+    DUAL_HOMED = "dual-homed"
+    """Each NIC has two cables, to the two leaves of a pair."""
+    RAILS = "rails"
+    """A leaf per rail; `hosts_per_leaf` machines have a NIC on each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +78,7 @@ class Scenario:
     leaves: int = 8
     spines: int = 4
     hosts_per_leaf: int = 2
+    topology: Topology = Topology.LEAF_SPINE
     speed_gbps: int = 100
     cable_m_min: int = 3
     cable_m_max: int = 100

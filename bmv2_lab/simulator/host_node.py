@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host in the virtual fabric: one NIC with a PHC, stamping what it sends and receives."""
+"""A host in the virtual fabric: one NIC with a PHC, stamping what it sends and receives.
 
+A NIC with several cables sends each flow over one of them.
+"""
+
+import zlib
 from collections.abc import Callable
 
 from bmv2_lab.simulator.clocks import SteeredClock
@@ -8,6 +12,8 @@ from bmv2_lab.simulator.egress_port import OVERHEAD_BYTES
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.wire import Wire, wire_bytes
 
+FLOW = slice(26, 38)
+"""Addresses and ports in an Ethernet/IPv4/UDP frame without IP options."""
 UDP_DST_PORT = slice(36, 38)
 """Destination port in an Ethernet/IPv4/UDP frame without IP options."""
 
@@ -25,7 +31,7 @@ class HostNode:
         "_free_ns",
         "_handlers",
         "_rate_bps",
-        "_wire",
+        "_wires",
         "name",
         "phc",
         "true_of_stamp",
@@ -41,13 +47,14 @@ class HostNode:
         """Received frames that no protocol asked for."""
         self._engine = engine
         self._rate_bps = rate_bps
-        self._free_ns = 0
-        self._wire: Wire | None = None
+        self._free_ns: list[int] = []
+        self._wires: list[Wire] = []
         self._handlers: dict[int, OnFrame] = {}
 
     def attach(self, wire: Wire) -> None:
-        """Cable the NIC."""
-        self._wire = wire
+        """Cable the NIC's next port."""
+        self._wires.append(wire)
+        self._free_ns.append(0)
 
     def handle(self, udp_dst_port: int, on_frame: OnFrame) -> None:
         """Give frames to this UDP port to `on_frame`."""
@@ -55,10 +62,12 @@ class HostNode:
 
     def send(self, frame: bytes, on_sent: OnSent | None = None) -> None:
         """Queue a frame in the NIC; `on_sent` gets the stamp when its first bit leaves."""
-        start_ns = max(self._engine.now_ns, self._free_ns)
+        assert self._wires, "attach() comes first"
+        way = zlib.crc32(frame[FLOW]) % len(self._wires) if len(self._wires) > 1 else 0
+        start_ns = max(self._engine.now_ns, self._free_ns[way])
         work_ns = (wire_bytes(frame) + OVERHEAD_BYTES) * 8e9 / self._rate_bps
-        self._free_ns = start_ns + round(work_ns)
-        self._engine.at(start_ns, self._transmit, frame, on_sent)
+        self._free_ns[way] = start_ns + round(work_ns)
+        self._engine.at(start_ns, self._transmit, self._wires[way], frame, on_sent)
 
     def receive(self, frame: bytes, _port: int, stamp_true_ns: int) -> None:
         """A frame arrived; its stamp was taken at `stamp_true_ns`."""
@@ -74,8 +83,7 @@ class HostNode:
         self.true_of_stamp[local_ns] = true_ns
         return local_ns
 
-    def _transmit(self, frame: bytes, on_sent: OnSent | None) -> None:
-        assert self._wire is not None, "attach() comes first"
+    def _transmit(self, wire: Wire, frame: bytes, on_sent: OnSent | None) -> None:
         if on_sent is not None:
             on_sent(self.stamp_ns(self._engine.now_ns))
-        self._wire.send(frame)
+        wire.send(frame)

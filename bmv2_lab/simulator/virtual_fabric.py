@@ -19,6 +19,7 @@ from bmv2_lab.simulator.egress_port import EgressPort
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.faults import FaultInjector
 from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.ptm import PtmReader
 from bmv2_lab.simulator.ptp import PtpClient, PtpTransmitter
 from bmv2_lab.simulator.rdma import RdmaHost
 from bmv2_lab.simulator.switch_node import INGRESS_PROCESSING_NS, SwitchNode
@@ -26,6 +27,7 @@ from bmv2_lab.simulator.wire import Receive, Wire
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
+from controller.clock_pairs import CrossStamp
 from controller.fabric import Host, LinkEnd
 from controller.ptp_log import exchange_line, servo_line
 from controller.routing import collector_ports
@@ -35,6 +37,7 @@ STEP_GAP_NS = 480_000_000
 STEP_START_NS = 20_000_000
 """From a window's start to its first step."""
 BPS_PER_GBPS = 1_000_000_000
+PTM_INTERVAL_NS = 100_000_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class LabResult:
     """(client, row of `EXCHANGE_DTYPE`), the same as the lines hold."""
     adjustments: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
     """By host, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
+    cross_stamps: list[tuple[int, CrossStamp]] = field(default_factory=list)
+    """(true instant, for scoring alone; what the machine logs)."""
     cpu_frames: int = 0
     """Packets that switches sent to the controller."""
 
@@ -96,6 +101,7 @@ class VirtualFabric:
         self._cable()
         self.ptp_clients: dict[str, PtpClient] = {}
         self._start_ptp()
+        self._start_ptm()
         self.endpoints = self._make_endpoints()
         self.jobs = self._make_jobs()
         self.injector = self._schedule_steps()
@@ -209,6 +215,19 @@ class VirtualFabric:
                 on_exchange=self._exchange_done,
                 on_adjust=self.phc_adjusted,
             )
+
+    def _start_ptm(self) -> None:
+        for index, host in enumerate(self._fabric.hosts):
+            if host.machine is not None:
+                PtmReader(
+                    self.engine,
+                    host,
+                    self.phcs[host.name],
+                    self._drawn.oscillators[host.machine],
+                    interval_ns=PTM_INTERVAL_NS,
+                    rng=stream(self._seed, Stream.PTM, index),
+                    on_stamp=lambda *stamp: self.result.cross_stamps.append(stamp),
+                )
 
     def make_ptp_transmitter(
         self, host: Host, clients: tuple[Host, ...], rng: np.random.Generator

@@ -415,7 +415,7 @@ CASES = [
         'b: "h1:2"',
         "h1:2",
         "links[5].b",
-        "host h1 has a second link",
+        "host h1 has a second link to leaf1",
     ),
     (
         "speed without a stamp point",
