@@ -7,13 +7,15 @@ import numpy as np
 
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.topologies import cabled
-from controller.fabric import DeviceModel, Fabric, PtpRole
+from controller.fabric import DeviceModel, Fabric, PtpRole, TrafficClass
 from controller.fabric_check import check_fabric
 from controller.fabric_generate import device_models, leaf_spine
-from controller.fabric_telemetry import Probes, QueueReport
+from controller.fabric_telemetry import DEFAULT_REPORTS, EthernetPtp, Probes, QueueReport
 from controller.routing import attached_hosts
+from controller.targets import BMV2, NO_PROGRAM
 from correction.model import ClockKind
 
+ROUTER_MODEL = "plain-router"
 LENGTH_TOLERANCE_M = 1.0
 QUEUE_REPORT_QUOTA = 1_000
 """Congestion reports per episode: all of them."""
@@ -36,6 +38,8 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         tenants=scenario.tenants,
     )
     fabric = cabled(fabric, scenario)
+    if scenario.plain_spines:
+        fabric = _with_plain_spines(fabric)
     lengths_m = cables.integers(
         scenario.cable_m_min, scenario.cable_m_max + 1, len(fabric.links)
     ).tolist()
@@ -60,6 +64,8 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
             ),
         ),
     )
+    if scenario.ptp_over_ethernet:
+        fabric = replace(fabric, ptp=replace(fabric.ptp, ethernet=EthernetPtp.TREE))
     if scenario.queue_report_packets:
         congested = QueueReport(
             queue=1, depth_packets=scenario.queue_report_packets, quota=QUEUE_REPORT_QUOTA
@@ -85,6 +91,52 @@ def inner_links(fabric: Fabric) -> list[int]:
         for index, link in enumerate(fabric.links)
         if link.a.node not in hosts and link.b.node not in hosts
     ]
+
+
+def _with_plain_spines(fabric: Fabric) -> Fabric:
+    """Spines of a model that does not run the program."""
+    leaves = leaf_names(fabric)
+    plain = replace(fabric.models[0], name=ROUTER_MODEL, target=NO_PROGRAM.name)
+    return replace(
+        fabric,
+        models=(*fabric.models, plain),
+        switches=tuple(
+            switch if switch.name in leaves else replace(switch, model=plain.name)
+            for switch in fabric.switches
+        ),
+    )
+
+
+def as_routers(fabric: Fabric) -> Fabric | None:
+    """What makes switches without the program of embedded ones in their place: routes and queues,
+    nothing of measuring; None where all run it.
+
+    In it the roles are exchanged: a deployment reaches the routers and leaves the others alone.
+    """
+    if all(model.target != NO_PROGRAM.name for model in fabric.models):
+        return None
+    marked = tuple(
+        TrafficClass(name=f"{one.name}-marked", dscp=one.marked_dscp, queue=one.queue)
+        for one in fabric.qos.classes
+        if one.marked_dscp is not None
+    )
+    return replace(
+        fabric,
+        watchlists=(),
+        reports=DEFAULT_REPORTS,
+        probes=None,
+        qos=replace(
+            fabric.qos,
+            classes=(*(replace(one, marked_dscp=None) for one in fabric.qos.classes), *marked),
+        ),
+        models=tuple(
+            replace(
+                model,
+                target=BMV2.name if model.target == NO_PROGRAM.name else NO_PROGRAM.name,
+            )
+            for model in fabric.models
+        ),
+    )
 
 
 def _models(scenario: Scenario) -> tuple[DeviceModel, ...]:

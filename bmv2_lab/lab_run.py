@@ -107,6 +107,7 @@ async def run_staged(
     await side.start()
     try:
         deployment = await side.deploy(miscalibrated(drawn.fabric, scenario))
+        await side.configure_routers()
         progress("deploy", 1.0)
         for turn in stage(lab, drawn.fabric, seed):
             lab.run_until(turn.at_ns, on_progress)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bmv2_lab.draw import Stream, stream
+from bmv2_lab.fabric_of import as_routers
 from bmv2_lab.scenarios.disturbances import (
     ClockStep,
     GrandmasterFailover,
@@ -68,6 +69,12 @@ class ControllerSide:
             found = [*map(str, result.errors), f"{result.drift_count} entries differ"]
             raise NotProgrammed(found[0])
         return result
+
+    async def configure_routers(self) -> None:
+        """Routes for the switches that do not run the program, as somebody else would give them."""
+        routers = as_routers(self.fabric)
+        if routers is not None:
+            await self.deploy(routers)
 
     async def route_around(self, failed_links: Sequence[str]) -> None:
         """Have no route lead over these links, and all others as before."""

@@ -22,7 +22,7 @@ from controller.deploy_result import (
 )
 from controller.desired import LinkDelays
 from controller.entries import Entry
-from controller.fabric import Fabric, Switch
+from controller.fabric import Fabric, Switch, programmed_switches
 from controller.findings import (
     LINK_DELAY_NAMES,
     NO_FINDINGS,
@@ -178,7 +178,10 @@ async def _side_by_side(
     addresses: Mapping[str, str],
     work: Callable[[Switch, str], Awaitable[_T]],
 ) -> tuple[list[_T], list[SwitchError]]:
-    """The answers of the switches that could be served, and the errors of the others."""
+    """The answers of the switches that could be served, and the errors of the others.
+
+    Switches without the program are left alone.
+    """
     slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
 
     async def one(switch: Switch) -> _T | SwitchError:
@@ -194,7 +197,7 @@ async def _side_by_side(
                 return error
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(switch)) for switch in fabric.switches]
+        tasks = [group.create_task(one(switch)) for switch in programmed_switches(fabric)]
     answers = [task.result() for task in tasks]
     return (
         [answer for answer in answers if not isinstance(answer, SwitchError)],

@@ -27,7 +27,7 @@ from controller.fabric_telemetry import (
     Watchlist,
     WatchTraffic,
 )
-from controller.targets import BMV2
+from controller.targets import BMV2, NO_PROGRAM
 from correction.model import ClockKind, StampPoint
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "WatchTraffic",
     "Watchlist",
     "cabling",
+    "programmed_switches",
 ]
 
 FABRIC_VERSION = 1
@@ -333,6 +334,14 @@ class Fabric:
             if model.name == name:
                 return model
         raise KeyError(name)
+
+
+def programmed_switches(fabric: Fabric) -> tuple[Switch, ...]:
+    """The switches that run the P4 program: all but those of the target `none`."""
+    models = {model.name: model for model in fabric.models}
+    return tuple(
+        switch for switch in fabric.switches if models[switch.model].target != NO_PROGRAM.name
+    )
 
 
 def cabling(fabric: Fabric) -> dict[LinkEnd, LinkEnd]:

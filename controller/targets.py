@@ -51,8 +51,12 @@ TOFINO2 = Target(
 )
 """Tofino 2."""
 
+NO_PROGRAM = Target(name="none", recirculation_port=0)
+"""A switch that does not run the program, and that nobody here configures: it routes and queues,
+and stamps and reports nothing."""
+
 TARGETS: Mapping[str, Target] = MappingProxyType(
-    {target.name: target for target in (BMV2, TOFINO, TOFINO2)}
+    {target.name: target for target in (BMV2, TOFINO, TOFINO2, NO_PROGRAM)}
 )
 
 _ETHERNET_BYTES_MAX = 18

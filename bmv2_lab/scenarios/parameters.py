@@ -78,6 +78,8 @@ class Scenario:
     leaves: int = 8
     spines: int = 4
     hosts_per_leaf: int = 2
+    plain_spines: bool = False
+    """Spines are ordinary routers, which do not run the P4 program."""
     topology: Topology = Topology.LEAF_SPINE
     speed_gbps: int = 100
     cable_m_min: int = 3
@@ -102,6 +104,8 @@ class Scenario:
     """Between two Syncs to one client (logSyncInterval -2)."""
     ptp_dscp: int = 0
     """0: best effort, as in a fabric without QoS for PTP; 46: the control queue."""
+    ptp_over_ethernet: bool = False
+    """Multicast over Ethernet along the grandmaster's tree, in place of unicast over UDP."""
     qps_per_peer: int = 16
     """Queue pairs from a rank to each of its two ring neighbours."""
     steps_per_window: int = 2

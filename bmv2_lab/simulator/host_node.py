@@ -11,9 +11,11 @@ from bmv2_lab.simulator.clocks import SteeredClock
 from bmv2_lab.simulator.egress_port import OVERHEAD_BYTES
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.wire import Wire, wire_bytes
+from controller.telemetry.datagram import ETHER_TYPE_PTP
 
 FLOW = slice(26, 38)
 """Addresses and ports in an Ethernet/IPv4/UDP frame without IP options."""
+ETHER_TYPE = slice(12, 14)
 UDP_DST_PORT = slice(36, 38)
 """Destination port in an Ethernet/IPv4/UDP frame without IP options."""
 
@@ -57,7 +59,7 @@ class HostNode:
         self._free_ns.append(0)
 
     def handle(self, udp_dst_port: int, on_frame: OnFrame) -> None:
-        """Give frames to this UDP port to `on_frame`."""
+        """Give frames to this UDP port, or of the EtherType of PTP, to `on_frame`."""
         self._handlers[udp_dst_port] = on_frame
 
     def send(self, frame: bytes, on_sent: OnSent | None = None) -> None:
@@ -71,7 +73,10 @@ class HostNode:
 
     def receive(self, frame: bytes, _port: int, stamp_true_ns: int) -> None:
         """A frame arrived; its stamp was taken at `stamp_true_ns`."""
-        handler = self._handlers.get(int.from_bytes(frame[UDP_DST_PORT], "big"))
+        kind = int.from_bytes(frame[ETHER_TYPE], "big")
+        if kind != ETHER_TYPE_PTP:
+            kind = int.from_bytes(frame[UDP_DST_PORT], "big")
+        handler = self._handlers.get(kind)
         if handler is None:
             self.unknown += 1
             return

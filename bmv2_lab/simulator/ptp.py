@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unicast PTP over UDP between the grandmaster and every client, as real packets.
+"""PTP between the grandmaster and its clients, as real packets: unicast over UDP, or multicast over
+Ethernet (IEEE 1588-2019 annex E), where one Sync serves all.
 
 Two-step Sync and Follow_Up, Delay_Req and Delay_Resp (IEEE 1588-2019 clauses 9.5 and 11.3); the
 client's PI servo steers its PHC. correctionField is honoured as linuxptp does: what transparent
@@ -17,10 +18,18 @@ from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.host_node import HostNode
 from bmv2_lab.simulator.servo import PiServo
 from controller.fabric import Host, Ptp
-from controller.telemetry.datagram import UDP_PORT_PTP_EVENT, UDP_PORT_PTP_GENERAL
+from controller.fabric_telemetry import EthernetPtp
+from controller.ptp_entries import MULTICAST_PTP
+from controller.telemetry.datagram import (
+    ETHER_TYPE_PTP,
+    UDP_PORT_PTP_EVENT,
+    UDP_PORT_PTP_GENERAL,
+)
 from controller.telemetry.ptp import (
+    PTP_EVENT_TYPE_MAX,
     PtpAddresses,
     PtpMessageType,
+    PtpTransport,
     parse_ptp,
     parse_ptp_addresses,
     ptp_delay_req,
@@ -36,6 +45,8 @@ FOLLOW_UP_DELAY_NS = 40_000
 DELAY_REQ_DELAY_NS_MAX = 3_000_000
 """A client answers a Sync with a Delay_Req after up to this long (random)."""
 DELAY_RESP_DELAY_NS = 30_000
+EVERYBODY = 0
+"""In place of a client's address where one message serves all."""
 NO_SEQUENCE_ID = -1
 """Of a message that has not been sent or received."""
 
@@ -43,6 +54,22 @@ NO_SEQUENCE_ID = -1
 def clock_identity(mac: int) -> int:
     """EUI-64 made from a 48-bit MAC address, as PTP clock identities are (with FF FE inside)."""
     return (mac >> 24) << 40 | 0xFFFE << 24 | (mac & 0xFFFFFF)
+
+
+def udp_path(source: Host, destination: Host, dscp: int) -> PtpAddresses:
+    """Unicast over UDP and IPv4."""
+    return PtpAddresses(
+        src_mac=source.mac,
+        dst_mac=destination.mac,
+        src_ip=source.ip,
+        dst_ip=destination.ip,
+        dscp=dscp,
+    )
+
+
+def ethernet_path(source: Host) -> PtpAddresses:
+    """Multicast over Ethernet."""
+    return PtpAddresses(src_mac=source.mac, dst_mac=MULTICAST_PTP, transport=PtpTransport.ETHERNET)
 
 
 @dataclass(slots=True)
@@ -81,6 +108,7 @@ class PtpClient:
         self._domain = ptp.domain
         self._dscp = dscp
         self._identity = clock_identity(host.mac)
+        self._ethernet = ptp.ethernet is EthernetPtp.TREE
         self._stopped = False
         self.follow(transmitter)
         self._servo = PiServo(interval_ns / 1e9)
@@ -90,23 +118,28 @@ class PtpClient:
         self._on_adjust = on_adjust
         node.handle(UDP_PORT_PTP_EVENT, self._on_event)
         node.handle(UDP_PORT_PTP_GENERAL, self._on_general)
+        node.handle(ETHER_TYPE_PTP, self._on_any)
 
     def follow(self, transmitter: Host) -> None:
         """Take the time from this host from now on."""
         self._transmitter = transmitter
         self._transmitter_identity = clock_identity(transmitter.mac)
-        self._path = PtpAddresses(
-            src_mac=self._host.mac,
-            dst_mac=transmitter.mac,
-            src_ip=self._host.ip,
-            dst_ip=transmitter.ip,
-            dscp=self._dscp,
+        self._path = (
+            ethernet_path(self._host)
+            if self._ethernet
+            else udp_path(self._host, transmitter, self._dscp)
         )
         self._pending = _Pending()
 
     def stop(self) -> None:
         """Answer and steer no more; the PHC goes on as it is."""
         self._stopped = True
+
+    def _on_any(self, frame: bytes, rx_local_ns: int) -> None:
+        if parse_ptp(frame).message_type <= PTP_EVENT_TYPE_MAX:
+            self._on_event(frame, rx_local_ns)
+        else:
+            self._on_general(frame, rx_local_ns)
 
     def _on_event(self, frame: bytes, rx_local_ns: int) -> None:
         message = parse_ptp(frame)
@@ -152,6 +185,7 @@ class PtpClient:
                 self._steer(rx_local_ns)
         elif (
             message.message_type == PtpMessageType.DELAY_RESP
+            and message.requesting_clock_identity == self._identity
             and message.sequence_id == pending.delay_req_sequence_id
         ):
             self._complete(pending, message.timestamp_ns, correction_ns)
@@ -228,21 +262,17 @@ class PtpTransmitter:
         self._identity = clock_identity(host.mac)
         self._interval_ns = interval_ns
         self._until_ns = until_ns
-        self._paths = {
-            client.ip: PtpAddresses(
-                src_mac=host.mac,
-                dst_mac=client.mac,
-                src_ip=host.ip,
-                dst_ip=client.ip,
-                dscp=dscp,
-            )
-            for client in clients
-        }
-        self._sequence_ids = {client.ip: int(rng.integers(0, 1 << 16)) for client in clients}
+        self._paths = (
+            {EVERYBODY: ethernet_path(host)}
+            if ptp.ethernet is EthernetPtp.TREE
+            else {client.ip: udp_path(host, client, dscp) for client in clients}
+        )
+        self._sequence_ids = {ip: int(rng.integers(0, 1 << 16)) for ip in self._paths}
         node.handle(UDP_PORT_PTP_EVENT, self._on_event)
-        for client in clients:
+        node.handle(ETHER_TYPE_PTP, self._on_event)
+        for ip in self._paths:
             first_ns = engine.now_ns + int(rng.integers(1_000_000, interval_ns))
-            engine.at(first_ns, self._sync, client.ip)
+            engine.at(first_ns, self._sync, ip)
 
     def stop(self) -> None:
         """Fall silent."""
@@ -282,7 +312,7 @@ class PtpTransmitter:
         if self._until_ns < 0 or message.message_type != PtpMessageType.DELAY_REQ:
             return
         response = ptp_delay_resp(
-            self._paths[parse_ptp_addresses(frame).src_ip],
+            self._paths[parse_ptp_addresses(frame).src_ip],  # EVERYBODY over Ethernet: no address
             domain=self._domain,
             clock_identity=self._identity,
             port_number=1,
