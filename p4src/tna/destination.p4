@@ -2,14 +2,14 @@
 // Where reports about a flow go. All switches use the same buckets, so that one collector sees the whole path.
 // Packets get their destination's index from here; reports on their way get its address.
 
-control ReportDestination(inout ingress_metadata_t meta) {
+control ReportDestination(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_SET_REPORT_DESTINATION)
     action set_report_destination(@id(1) bit<8> destination_id,
                                   @id(2) ipv4_addr_t collector_ip,
                                   @id(3) l4_port_t udp_port) {
-        meta.destination_configured = 1;
-        meta.destination_id = destination_id[5:0];
+        hdr.bridged.destination_configured = 1;
+        hdr.bridged.destination_id = destination_id[5:0];
         meta.collector_ip = collector_ip;
         meta.report_udp_port = udp_port;
     }
@@ -25,9 +25,9 @@ control ReportDestination(inout ingress_metadata_t meta) {
 
     apply {
         if (meta.is_report == 0) {
-            meta.bucket[5:0] = meta.flow_hash[5:0];
+            @in_hash { meta.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0]; }
         }
         report_destination.apply();
-        @in_hash { meta.report_source_port = 2w3 ++ meta.flow_hash[19:6]; }
+        @in_hash { meta.report_source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
     }
 }

@@ -10,17 +10,13 @@ control DropReport(in ingress_headers_t hdr,
     Hash<bit<14>>(HashAlgorithm_t.CRC32) index_hash_a;
     Hash<bit<14>>(HashAlgorithm_t.CRC16) index_hash_b;
 
-    @id(DIRECT_COUNTER_DROP_REPORT & 0xFFFFFF)
-    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) drop_report_counter;
-
     @id(ACTION_REPORT_DROP)
     action report_drop() {
         meta.drop_wanted = 1;
-        drop_report_counter.count();
     }
 
     // Filled by the controller: reasons and flows whose drops are reported, and above them, with NoAction, flows
-    // whose drops are not: those to the collectors.
+    // whose drops are not: those to the collectors. No direct counter: it would have to count in NoAction.
     @id(TABLE_DROP_REPORT)
     table drop_report {
         key = {
@@ -30,7 +26,6 @@ control DropReport(in ingress_headers_t hdr,
         }
         actions = { report_drop; NoAction; }
         default_action = NoAction();
-        counters = drop_report_counter;
         size = DROP_REPORT_SIZE;
     }
 
@@ -60,18 +55,18 @@ control DropReport(in ingress_headers_t hdr,
 
     @hidden
     action hash_drop() {
-        meta.fingerprint = fingerprint_hash.get({ meta.flow_hash, meta.drop_reason,
+        meta.fingerprint = fingerprint_hash.get({ hdr.bridged.flow_hash, meta.drop_reason,
                                                   ig_intr_md.ingress_port, meta.interval });
     }
 
     @hidden
     action ask_a() {
-        meta.drop_known_a = look_at_a.execute(index_hash_a.get({ meta.flow_hash, meta.drop_reason }));
+        meta.drop_known_a = look_at_a.execute(index_hash_a.get({ hdr.bridged.flow_hash, meta.drop_reason }));
     }
 
     @hidden
     action ask_b() {
-        meta.drop_known_b = look_at_b.execute(index_hash_b.get({ meta.flow_hash, meta.drop_reason }));
+        meta.drop_known_b = look_at_b.execute(index_hash_b.get({ hdr.bridged.flow_hash, meta.drop_reason }));
     }
 
     apply {

@@ -3,12 +3,11 @@
 
 control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
-    @id(DIRECT_COUNTER_ECN_CONFIG & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) ecn_config_counter;
 
     @id(ACTION_SET_ECN_THRESHOLD)
     action set_ecn_threshold(@id(1) queue_depth_t depth) {
-        meta.ecn_threshold = depth;
+        meta.ecn_threshold = depth[18:0];
         ecn_config_counter.count();
     }
 
@@ -25,7 +24,7 @@ control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     apply {
         ecn_config.apply();
-        meta.below_ecn_threshold = meta.ecn_threshold |-| meta.queue_depth;
+        meta.below_ecn_threshold = meta.ecn_threshold |-| meta.cells;
         if (meta.below_ecn_threshold == 0) {
             if (hdr.ipv4.isValid() && (hdr.ipv4.ecn == 1 || hdr.ipv4.ecn == 2)) {
                 hdr.ipv4.ecn = ECN_CE;

@@ -6,9 +6,7 @@ control Edge(inout ingress_headers_t hdr,
              inout ingress_metadata_t meta,
              in ingress_intrinsic_metadata_t ig_intr_md) {
 
-    @id(DIRECT_COUNTER_INT_EDGE_PORTS & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) int_edge_ports_counter;
-    @id(DIRECT_COUNTER_INT_MARKED_DSCP & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) int_marked_dscp_counter;
 
     @id(ACTION_SET_INT_SOURCE_EDGE)
@@ -58,7 +56,7 @@ control Edge(inout ingress_headers_t hdr,
             meta.rewrite_dscp = 1;
             meta.new_dscp = meta.dscp_unmarked;
             meta.dscp = meta.dscp_unmarked;
-            meta.event = 1 + EVENT_DSCP_CLEANED;
+            meta.event = EVENT_DSCP_CLEANED;
         }
     }
 }

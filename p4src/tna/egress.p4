@@ -21,7 +21,6 @@ control TempoEgress(inout egress_headers_t hdr,
     Report() report;
 
     // Packets that were not traced or corrected as asked (the last event of each); the indices are in ids.p4.
-    @id(COUNTER_EGRESS_EVENTS & 0xFFFFFF)
     Counter<bit<64>, bit<4>>(EGRESS_EVENTS_SIZE, CounterType_t.PACKETS) egress_events;
 
     // What the bridged header says, and what this gress measured.
@@ -30,15 +29,26 @@ control TempoEgress(inout egress_headers_t hdr,
         meta.ingress_port[8:0] = hdr.bridged.ingress_port;
         meta.egress_port[8:0] = eg_intr_md.egress_port;
         meta.egress_tstamp = eg_prsr_md.global_tstamp;
-        meta.queue_depth[18:0] = eg_intr_md.deq_qdepth;
-        meta.bucket[5:0] = hdr.bridged.flow_hash[5:0];
+        meta.bucket = hdr.bridged.bucket;
+        meta.source_port = hdr.bridged.source_port;
         meta.postcard = hdr.bridged.postcard;
+    }
+
+    // By the hash unit: the ALU compares it in a container of its own, headers have it next to other fields.
+    @hidden
+    action take_queue_depth() {
+        @in_hash { meta.queue_depth = 5w0 ++ meta.cells; }
+    }
+
+    @hidden
+    action measure_latency() {
+        meta.latency = meta.egress_tstamp[31:0] - meta.ingress_tstamp[31:0];
     }
 
     @hidden
     action to_controller() {
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = hdr.bridged.ingress_port;   // pad: nothing was parsed there, so 0
+        @in_hash { hdr.packet_in.ingress_port = hdr.bridged.ingress_port; }   // pad: as parsed, so 0
     }
 
     @hidden
@@ -49,7 +59,7 @@ control TempoEgress(inout egress_headers_t hdr,
     apply {
         if (meta.is_report == 0) {
             take_over();
-            @in_hash { meta.source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
+            take_queue_depth();
             if (hdr.udp.isValid() && hdr.udp.checksum != 0) {
                 meta.update_udp_checksum = 1;
             }
@@ -57,16 +67,16 @@ control TempoEgress(inout egress_headers_t hdr,
         node.apply(meta);
         interfaces.apply(meta);
         hop_words.apply(meta);
-        meta.latency = meta.egress_tstamp[31:0] - meta.ingress_tstamp[31:0];
+        measure_latency();
 
         if (meta.is_report == 1) {
             // A mirrored copy is never mirrored: no report about a report.
             report_configuration.apply(meta);
             if (meta.node_configured == 1 && meta.report_configured == 1) {
-                report.apply(hdr, meta, eg_intr_md);
+                report.apply(hdr, meta);
                 meta.write_hop = 1;
             } else {
-                meta.event = 1 + EVENT_REPORT_UNSENT;
+                meta.event = EVENT_REPORT_UNSENT;
                 drop_in_egress();
             }
         } else if (hdr.bridged.to_cpu == 1) {
@@ -99,8 +109,8 @@ control TempoEgress(inout egress_headers_t hdr,
         if (meta.write_hop == 1) {
             hop_values.apply(hdr, meta);
         }
-        if (meta.event != 0) {
-            egress_events.count(meta.event - 1);
+        if (meta.event != NO_EVENT) {
+            egress_events.count(meta.event);
         }
     }
 }

@@ -12,11 +12,7 @@ parser TempoEgressParser(packet_in packet,
 
     Checksum() ipv4_rest;
     Checksum() udp_rest;
-    int_shim_t shim;
-    words_128_t words_128;
-    words_64_t words_64;
-    words_32_t words_32;
-    words_16_t words_16;
+    shim_to_skip_t shim;
     words_8_t words_8;
     words_4_t words_4;
     words_2_t words_2;
@@ -24,6 +20,9 @@ parser TempoEgressParser(packet_in packet,
 
     state start {
         packet.extract(eg_intr_md);
+        meta.event = NO_EVENT;
+        meta.mirrored_bytes = eg_intr_md.pkt_length;
+        meta.cells = eg_intr_md.deq_qdepth;
         transition select(eg_intr_md.deflection_flag, packet.lookahead<packet_kind_t>()) {
             (1w1, _): parse_deflected;
             (_, KIND_RECEIVED): parse_received;
@@ -182,75 +181,231 @@ parser TempoEgressParser(packet_in packet,
     }
 
     // ---- the sink: shim, header and stack go, and their sum out of the UDP checksum; the shim's length in words is
-    // taken bit by bit ----
+    // taken bit by bit, and skipped 8 words at a time at most: more than 32 bytes no state can read ----
 
     state skip_shim {
         packet.extract(shim);
-        meta.removed_words = shim.length_words;
+        meta.removed_bytes = shim.type_and_length;
         udp_rest.subtract(shim);
-        transition select(shim.length_words) {
-            8w0x80 &&& 8w0x80: skip_128_words;
-            8w0x40 &&& 8w0x40: skip_64_words;
-            8w0x20 &&& 8w0x20: skip_32_words;
-            8w0x10 &&& 8w0x10: skip_16_words;
-            8w0x08 &&& 8w0x08: skip_8_words;
-            8w0x04 &&& 8w0x04: skip_4_words;
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        transition select(shim.type_and_length) {
+            16w0x0080 &&& 16w0x0080: skip_128_words;
+            16w0x0040 &&& 16w0x0040: skip_64_words;
+            16w0x0020 &&& 16w0x0020: skip_32_words;
+            16w0x0010 &&& 16w0x0010: skip_16_words;
+            16w0x0008 &&& 16w0x0008: skip_8_words;
+            16w0x0004 &&& 16w0x0004: skip_4_words;
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
 
     state skip_128_words {
-        packet.extract(words_128);
-        udp_rest.subtract(words_128);
-        transition select(shim.length_words) {
-            8w0x40 &&& 8w0x40: skip_64_words;
-            8w0x20 &&& 8w0x20: skip_32_words;
-            8w0x10 &&& 8w0x10: skip_16_words;
-            8w0x08 &&& 8w0x08: skip_8_words;
-            8w0x04 &&& 8w0x04: skip_4_words;
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_2;
+    }
+
+    state skip_128_words_2 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_3;
+    }
+
+    state skip_128_words_3 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_4;
+    }
+
+    state skip_128_words_4 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_5;
+    }
+
+    state skip_128_words_5 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_6;
+    }
+
+    state skip_128_words_6 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_7;
+    }
+
+    state skip_128_words_7 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_8;
+    }
+
+    state skip_128_words_8 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_9;
+    }
+
+    state skip_128_words_9 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_10;
+    }
+
+    state skip_128_words_10 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_11;
+    }
+
+    state skip_128_words_11 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_12;
+    }
+
+    state skip_128_words_12 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_13;
+    }
+
+    state skip_128_words_13 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_14;
+    }
+
+    state skip_128_words_14 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_15;
+    }
+
+    state skip_128_words_15 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_128_words_16;
+    }
+
+    state skip_128_words_16 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition select(shim.type_and_length) {
+            16w0x0040 &&& 16w0x0040: skip_64_words;
+            16w0x0020 &&& 16w0x0020: skip_32_words;
+            16w0x0010 &&& 16w0x0010: skip_16_words;
+            16w0x0008 &&& 16w0x0008: skip_8_words;
+            16w0x0004 &&& 16w0x0004: skip_4_words;
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
 
     state skip_64_words {
-        packet.extract(words_64);
-        udp_rest.subtract(words_64);
-        transition select(shim.length_words) {
-            8w0x20 &&& 8w0x20: skip_32_words;
-            8w0x10 &&& 8w0x10: skip_16_words;
-            8w0x08 &&& 8w0x08: skip_8_words;
-            8w0x04 &&& 8w0x04: skip_4_words;
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_2;
+    }
+
+    state skip_64_words_2 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_3;
+    }
+
+    state skip_64_words_3 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_4;
+    }
+
+    state skip_64_words_4 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_5;
+    }
+
+    state skip_64_words_5 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_6;
+    }
+
+    state skip_64_words_6 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_7;
+    }
+
+    state skip_64_words_7 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_64_words_8;
+    }
+
+    state skip_64_words_8 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition select(shim.type_and_length) {
+            16w0x0020 &&& 16w0x0020: skip_32_words;
+            16w0x0010 &&& 16w0x0010: skip_16_words;
+            16w0x0008 &&& 16w0x0008: skip_8_words;
+            16w0x0004 &&& 16w0x0004: skip_4_words;
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
 
     state skip_32_words {
-        packet.extract(words_32);
-        udp_rest.subtract(words_32);
-        transition select(shim.length_words) {
-            8w0x10 &&& 8w0x10: skip_16_words;
-            8w0x08 &&& 8w0x08: skip_8_words;
-            8w0x04 &&& 8w0x04: skip_4_words;
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_32_words_2;
+    }
+
+    state skip_32_words_2 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_32_words_3;
+    }
+
+    state skip_32_words_3 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_32_words_4;
+    }
+
+    state skip_32_words_4 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition select(shim.type_and_length) {
+            16w0x0010 &&& 16w0x0010: skip_16_words;
+            16w0x0008 &&& 16w0x0008: skip_8_words;
+            16w0x0004 &&& 16w0x0004: skip_4_words;
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
 
     state skip_16_words {
-        packet.extract(words_16);
-        udp_rest.subtract(words_16);
-        transition select(shim.length_words) {
-            8w0x08 &&& 8w0x08: skip_8_words;
-            8w0x04 &&& 8w0x04: skip_4_words;
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition skip_16_words_2;
+    }
+
+    state skip_16_words_2 {
+        packet.extract(words_8);
+        udp_rest.subtract(words_8);
+        transition select(shim.type_and_length) {
+            16w0x0008 &&& 16w0x0008: skip_8_words;
+            16w0x0004 &&& 16w0x0004: skip_4_words;
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
@@ -258,10 +413,10 @@ parser TempoEgressParser(packet_in packet,
     state skip_8_words {
         packet.extract(words_8);
         udp_rest.subtract(words_8);
-        transition select(shim.length_words) {
-            8w0x04 &&& 8w0x04: skip_4_words;
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        transition select(shim.type_and_length) {
+            16w0x0004 &&& 16w0x0004: skip_4_words;
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
@@ -269,9 +424,9 @@ parser TempoEgressParser(packet_in packet,
     state skip_4_words {
         packet.extract(words_4);
         udp_rest.subtract(words_4);
-        transition select(shim.length_words) {
-            8w0x02 &&& 8w0x02: skip_2_words;
-            8w0x01 &&& 8w0x01: skip_1_word;
+        transition select(shim.type_and_length) {
+            16w0x0002 &&& 16w0x0002: skip_2_words;
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
@@ -279,8 +434,8 @@ parser TempoEgressParser(packet_in packet,
     state skip_2_words {
         packet.extract(words_2);
         udp_rest.subtract(words_2);
-        transition select(shim.length_words) {
-            8w0x01 &&& 8w0x01: skip_1_word;
+        transition select(shim.type_and_length) {
+            16w0x0001 &&& 16w0x0001: skip_1_word;
             default: skipped;
         }
     }
@@ -495,19 +650,17 @@ control TempoEgressDeparser(packet_out packet,
 
     Checksum() ipv4_checksum;
     Checksum() udp_checksum;
-    Mirror(MIRROR_HOP) mirror_hop;
-    Mirror(MIRROR_PTP) mirror_ptp;
+    Mirror() mirror;     // one for both types: two cannot share mirror_type
 
     apply {
         if (eg_dprsr_md.mirror_type == MIRROR_HOP) {
-            mirror_hop.emit<mirror_hop_t>(meta.mirror_session, {
+            mirror.emit<mirror_hop_t>(meta.mirror_session, {
                 meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
                 meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
                 meta.report_bits, meta.drop_reason, meta.queue_id, meta.queue_depth,
                 meta.egress_tstamp });
-        }
-        if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
-            mirror_ptp.emit<mirror_ptp_t>(meta.mirror_session, {
+        } else if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
+            mirror.emit<mirror_ptp_t>(meta.mirror_session, {
                 meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
                 meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
                 meta.report_bits, meta.drop_reason, meta.queue_id, meta.queue_depth,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What counts as news: settings of the change-only filters. Egress gets the steps with the packet.
 
-control ReportFilterConfig(inout ingress_metadata_t meta) {
+control ReportFilterConfig(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_SET_REPORT_FILTER)
     action set_report_filter(@id(1) bit<1> filter_mx,
@@ -10,8 +10,8 @@ control ReportFilterConfig(inout ingress_metadata_t meta) {
                              @id(4) bit<8> interval_shift) {
         meta.filter_mx = filter_mx;
         meta.filter_drops = filter_drops;
-        meta.latency_shift = latency_shift[4:0];
-        meta.interval_shift = interval_shift[5:0];
+        hdr.bridged.latency_shift = latency_shift[4:0];
+        hdr.bridged.interval_shift = interval_shift[5:0];
     }
 
     // Filled by the controller (default action).

@@ -10,9 +10,7 @@ control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
     Hash<bit<14>>(HashAlgorithm_t.CRC32) index_hash_a;
     Hash<bit<14>>(HashAlgorithm_t.CRC16) index_hash_b;
 
-    @id(REGISTER_FLOW_FILTER_A & 0xFFFFFF)
     Register<bit<32>, bit<14>>(FLOW_FILTER_SIZE, 0) flow_filter_a;
-    @id(REGISTER_FLOW_FILTER_B & 0xFFFFFF)
     Register<bit<32>, bit<14>>(FLOW_FILTER_SIZE, 0) flow_filter_b;
 
     RegisterAction<bit<32>, bit<14>, bit<1>>(flow_filter_a) look_at_a = {

@@ -2,7 +2,7 @@
 // Hashes of the flow: one that is the same on every switch, and one per tier for ECMP. A CRC is linear, so that
 // another seed would only rename the members of a group; another polynomial chooses anew. There is one per tier.
 
-control FlowHash(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
+control FlowHash(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     Hash<bit<32>>(HashAlgorithm_t.CRC32) ipv4_hash;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) ipv6_hash;
@@ -39,13 +39,13 @@ control FlowHash(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
     // Only what INT leaves alone: neither marking nor INT headers move a flow.
     @hidden
     action hash_ipv4() {
-        meta.flow_hash = ipv4_hash.get({ hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol,
+        hdr.bridged.flow_hash = ipv4_hash.get({ hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol,
                                          meta.l4_src_port, meta.l4_dst_port });
     }
 
     @hidden
     action hash_ipv6() {
-        meta.flow_hash = ipv6_hash.get({ hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.next_header,
+        hdr.bridged.flow_hash = ipv6_hash.get({ hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.next_header,
                                          meta.l4_src_port, meta.l4_dst_port });
     }
 
@@ -58,7 +58,7 @@ control FlowHash(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @hidden
     action hash_addresses() {
-        meta.flow_hash = address_hash.get({ hdr.ethernet.src_addr, hdr.ethernet.dst_addr });
+        hdr.bridged.flow_hash = address_hash.get({ hdr.ethernet.src_addr, hdr.ethernet.dst_addr });
     }
 
     @hidden
@@ -82,7 +82,7 @@ control FlowHash(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
         if (hdr.ipv6.isValid() && meta.ecmp_by_flow_label == 1) {
             hash_flow_label();
         } else {
-            meta.ecmp_input = meta.flow_hash;
+            meta.ecmp_input = hdr.bridged.flow_hash;
         }
         if (meta.tier[1:0] == 0) {
             choose_0();

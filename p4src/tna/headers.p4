@@ -8,30 +8,37 @@
 
 // ---- inside the switch ----
 
-// From ingress to egress. The compiler orders what is flexible.
+// From ingress to egress, in whole bytes. (The compiler of docs/tofino.md crashes on @flexible here.)
 header bridged_t {
     packet_kind_t kind;
-    @flexible port_t ingress_port;
-    @flexible port_t egress_port;          // as chosen; that of a deflected packet is another
-    @flexible tstamp_t ingress_tstamp;     // ns, at the ingress MAC
-    @flexible queue_id_t queue_id;
-    @flexible flow_hash_t flow_hash;
-    @flexible bit<6> destination_id;
-    @flexible bit<1> destination_configured;
-    @flexible bit<1> exempt;               // neither INT nor a report
-    @flexible bit<1> source_mx;            // KIND_INT_SOURCE: INT-MX instead of INT-MD
-    @flexible bit<1> postcard;             // report this hop, with the bits of bitmap
-    @flexible bit<1> change_only;          // the postcard only if it is news
-    @flexible bit<1> own_hop;              // it joins a stack report: the ingress stamp is in it
-    @flexible bit<1> discard;              // D bit of what is stripped: drop after the postcard
-    @flexible bit<1> carries_int;          // leaves with INT headers inside
-    @flexible bit<1> to_cpu;
-    @flexible bit<1> replicated;           // drop the copy that would go back
-    @flexible int_bitmap_t bitmap;         // instruction bitmap, or RepMdBits of the postcard
-    @flexible bit<8> remaining_hop_count;
-    @flexible dscp_t marked_dscp;
-    @flexible bit<5> latency_shift;
-    @flexible bit<6> interval_shift;
+    bit<1>    exempt;                      // neither INT nor a report
+    bit<1>    source_mx;                   // KIND_INT_SOURCE: INT-MX instead of INT-MD
+    bit<1>    carries_int;                 // leaves with INT headers inside; where a report has its F flag
+    bit<1>    postcard;                    // report this hop, with the bits of bitmap
+    bit<1>    change_only;                 // the postcard only if it is news
+    bit<1>    own_hop;                     // it joins a stack report: the ingress stamp is in it
+    bit<1>    discard;                     // D bit of what is stripped: drop after the postcard
+    bit<1>    to_cpu;
+    bit<1>    replicated;                  // drop the copy that would go back
+    bit<1>    destination_configured;
+    bit<6>    destination_id;
+    @padding bit<2> pad_1;
+    dscp_t    marked_dscp;
+    @padding bit<3> pad_2;
+    bit<5>    latency_shift;
+    @padding bit<2> pad_3;
+    bit<6>    interval_shift;
+    queue_id_t queue_id;
+    bit<8>    remaining_hop_count;
+    int_bitmap_t bitmap;                   // instruction bitmap, or RepMdBits of the postcard
+    @padding bit<7> pad_4;
+    port_t    ingress_port;
+    @padding bit<7> pad_5;
+    port_t    egress_port;                 // as chosen; that of a deflected packet is another
+    tstamp_t  ingress_tstamp;              // ns, at the ingress MAC
+    flow_hash_t flow_hash;
+    bit<8>    bucket;
+    l4_port_t source_port;                 // of a report
 }
 
 // From a packet to the report about it. Whole bytes only, so that their sizes are known below, and in the order of
@@ -103,10 +110,7 @@ header recirculated_t {
 
 // The shim and the first two words behind it, which INT-MD and INT-MX share.
 header int_start_t {
-    bit<4>  shim_type;
-    bit<2>  npt;
-    bit<2>  reserved1;
-    bit<8>  length_words;
+    bit<16> type_and_length;               // shim type 4, npt 2, reserved 2, length in words 8
     bit<8>  reserved2;
     dscp_t  dscp;
     bit<2>  reserved3;
@@ -127,15 +131,16 @@ header roce_start_t {
     bit<8>  syndrome;
 }
 
-// What the sink skips, by number of words.
+// What the sink skips: the shim, its type and length as a number of 16 bits, and so many words.
+header shim_to_skip_t {
+    bit<16> type_and_length;
+    bit<16> rest;
+}
+
 header words_1_t   { bit<32>   words; }
 header words_2_t   { bit<64>   words; }
 header words_4_t   { bit<128>  words; }
 header words_8_t   { bit<256>  words; }
-header words_16_t  { bit<512>  words; }
-header words_32_t  { bit<1024> words; }
-header words_64_t  { bit<2048> words; }
-header words_128_t { bit<2048> words; bit<2048> more_words; }
 
 // ---- parts ----
 

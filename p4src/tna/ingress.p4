@@ -29,9 +29,7 @@ control TempoIngress(inout ingress_headers_t hdr,
 
     // Packets with something remarkable about them (the last event of each), and packets dropped, by reason; the
     // indices are in ids.p4.
-    @id(COUNTER_INGRESS_EVENTS & 0xFFFFFF)
     Counter<bit<64>, bit<4>>(INGRESS_EVENTS_SIZE, CounterType_t.PACKETS) ingress_events;
-    @id(COUNTER_DROPS & 0xFFFFFF)
     Counter<bit<64>, bit<8>>(DROPS_SIZE, CounterType_t.PACKETS) drops;
 
     @hidden
@@ -40,6 +38,27 @@ control TempoIngress(inout ingress_headers_t hdr,
         hdr.bridged.kind = KIND_PLAIN;
         hdr.bridged.ingress_port = ig_intr_md.ingress_port;
         hdr.bridged.ingress_tstamp = ig_intr_md.ingress_mac_tstamp;
+    }
+
+    // Not in the parser: the two lie differently in their bytes. IPv6's lies in two, so the hash unit moves it.
+    @hidden
+    action take_ipv4_dscp() {
+        meta.dscp = hdr.ipv4.dscp;
+    }
+
+    @hidden
+    action take_ipv6_dscp() {
+        @in_hash { meta.dscp = hdr.ipv6.dscp; }
+    }
+
+    @hidden
+    action write_ipv4_dscp() {
+        @in_hash { hdr.ipv4.dscp = meta.new_dscp; }
+    }
+
+    @hidden
+    action write_ipv6_dscp() {
+        @in_hash { hdr.ipv6.dscp = meta.new_dscp; }
     }
 
     @hidden
@@ -51,17 +70,9 @@ control TempoIngress(inout ingress_headers_t hdr,
     @hidden
     action finish_bridge() {
         hdr.bridged.egress_port = meta.egress_port;
-        hdr.bridged.queue_id = meta.queue_id;
-        hdr.bridged.flow_hash = meta.flow_hash;
-        hdr.bridged.destination_id = meta.destination_id;
-        hdr.bridged.destination_configured = meta.destination_configured;
-        hdr.bridged.exempt = meta.exempt;
-        hdr.bridged.to_cpu = meta.punted;
-        hdr.bridged.replicated = meta.replicated;
-        hdr.bridged.marked_dscp = meta.dscp_marked;
-        hdr.bridged.latency_shift = meta.latency_shift;
-        hdr.bridged.interval_shift = meta.interval_shift;
-        ig_tm_md.qid = (QueueId_t)meta.queue_id;
+        hdr.bridged.bucket = meta.bucket;
+        hdr.bridged.source_port = meta.report_source_port;
+        ig_tm_md.qid = (QueueId_t)hdr.bridged.queue_id;
     }
 
     @hidden
@@ -74,20 +85,25 @@ control TempoIngress(inout ingress_headers_t hdr,
     action replicate_generated() {
         ig_tm_md.mcast_grp_a = 7w0 ++ meta.generated_group;
         hdr.bridged.kind = KIND_PROBE_OUT;
-        hdr.probe.sequence_number = meta.generated_sequence;
+        hdr.probe.sequence_number = meta.generated_batch ++ meta.generated_packet;
     }
 
     apply {
         bridge();
-        filter_config.apply(meta);
-        interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
+        filter_config.apply(hdr, meta);
+        interval.apply(hdr.bridged.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
         lengths.apply(hdr, meta);
 
         // ---- what is it ----
+        if (hdr.ipv4.isValid()) {
+            take_ipv4_dscp();
+        } else if (hdr.ipv6.isValid()) {
+            take_ipv6_dscp();
+        }
         edge.apply(hdr, meta, ig_intr_md);
         flow_hash.apply(hdr, meta);
         probe_check.apply(hdr, meta);
-        destination.apply(meta);
+        destination.apply(hdr, meta);
         if (meta.direct == 0 && meta.is_report == 0) {
             ip_check.apply(hdr, meta);
             if (meta.drop_reason == NOT_DROPPED) {
@@ -95,29 +111,29 @@ control TempoIngress(inout ingress_headers_t hdr,
             }
         }
         if (meta.ptp_other_version == 1) {
-            meta.event = 1 + EVENT_PTP_VERSION;
+            meta.event = EVENT_PTP_VERSION;
         }
         if (meta.ptp_event == 1) {
             hdr.bridged.kind = KIND_PTP_EVENT;
         }
         if (meta.is_report == 1) {
-            meta.exempt = 1;
+            hdr.bridged.exempt = 1;
             address_report();
-            if (meta.destination_configured == 0) {
+            if (hdr.bridged.destination_configured == 0) {
                 meta.drop_reason = DROP_NO_ROUTE;
             }
         } else {
             watchlist.apply(hdr, meta);
             // The flow to the collector is exempt on every switch, even if its watchlist entry is missing.
-            if (meta.destination_configured == 1 && hdr.ipv4.isValid()
+            if (hdr.bridged.destination_configured == 1 && hdr.ipv4.isValid()
                 && hdr.ipv4.dst_addr == meta.collector_ip) {
-                meta.exempt = 1;
+                hdr.bridged.exempt = 1;
             }
         }
 
         // ---- where does it go ----
-        if (meta.drop_reason == NOT_DROPPED && meta.punted == 0) {
-            qos.apply(meta);
+        if (meta.drop_reason == NOT_DROPPED && hdr.bridged.to_cpu == 0) {
+            qos.apply(hdr, meta);
             if (meta.is_probe == 1) {
                 probe.apply(hdr, meta, ig_intr_md);
             } else if (meta.direct == 0) {
@@ -135,6 +151,14 @@ control TempoIngress(inout ingress_headers_t hdr,
         if (meta.is_report == 0 && meta.routed == 1) {
             sink_ports.apply(meta);
             role.apply(hdr, meta);
+            if (meta.change_only_of == CHANGE_ONLY_OF_ENTRY && meta.change_only == 1) {
+                hdr.bridged.change_only = 1;
+            } else if (meta.change_only_of == CHANGE_ONLY_OF_MX && meta.filter_mx == 1) {
+                hdr.bridged.change_only = 1;
+            }
+            if (meta.strips == 1 && meta.int_discard == 1) {
+                hdr.bridged.discard = 1;
+            }
         } else if (meta.is_probe == 1 && meta.postcard == 1) {
             postcard_of_probe();
         }
@@ -143,17 +167,17 @@ control TempoIngress(inout ingress_headers_t hdr,
         }
 
         // ---- what ends here ----
-        if (meta.is_report == 0 && meta.punted == 0) {
+        if (meta.is_report == 0 && hdr.bridged.to_cpu == 0) {
             drop_reports.apply(hdr, meta, ig_intr_md);
-            if (meta.destination_configured == 1 && meta.exempt == 0) {
+            if (hdr.bridged.destination_configured == 1 && hdr.bridged.exempt == 0) {
                 if (meta.drop_wanted == 1 && meta.drop_reason == NOT_DROPPED) {
-                    if (meta.replicated == 0 && meta.generated == 0) {
+                    if (hdr.bridged.replicated == 0 && meta.generated == 0) {
                         ig_tm_md.deflect_on_drop = 1;       // for single packets only
                     }
                     meta.drop_wanted = 0;
                 }
                 if (meta.drop_known_a == 1 || meta.drop_known_b == 1) {
-                    meta.event = 1 + EVENT_DROP_FILTERED;
+                    meta.event = EVENT_DROP_FILTERED;
                 } else if (meta.stack_report == 1 || meta.drop_wanted == 1) {
                     ingress_report.apply(hdr, meta, ig_intr_md, ig_dprsr_md);
                 }
@@ -161,13 +185,13 @@ control TempoIngress(inout ingress_headers_t hdr,
         }
         if (meta.rewrite_dscp == 1) {
             if (hdr.ipv4.isValid()) {
-                hdr.ipv4.dscp = meta.new_dscp;
+                write_ipv4_dscp();
             } else if (hdr.ipv6.isValid()) {
-                hdr.ipv6.dscp = meta.new_dscp;
+                write_ipv6_dscp();
             }
         }
         finish_bridge();
-        if (meta.replicated == 0 && meta.generated == 0) {
+        if (hdr.bridged.replicated == 0 && meta.generated == 0) {
             ig_tm_md.ucast_egress_port = meta.egress_port;   // written is sent: a group must not have it
         }
         if (meta.drop_reason != NOT_DROPPED) {
@@ -176,8 +200,8 @@ control TempoIngress(inout ingress_headers_t hdr,
         } else if (meta.probe_ended == 1) {
             ig_dprsr_md.drop_ctl = 1;
         }
-        if (meta.event != 0) {
-            ingress_events.count(meta.event - 1);
+        if (meta.event != NO_EVENT) {
+            ingress_events.count(meta.event);
         }
     }
 }

@@ -15,6 +15,7 @@ parser TempoIngressParser(packet_in packet,
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
         meta.drop_reason = NOT_DROPPED;
+        meta.event = NO_EVENT;
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT: parse_packet_out;
             INTERNAL_PORT &&& INTERNAL_PORT_MASK: parse_internal;
@@ -45,7 +46,6 @@ parser TempoIngressParser(packet_in packet,
         meta.ipv4_residual = ipv4_rest.get();
         meta.ether_type = ETHER_TYPE_IPV4;
         meta.ip_protocol = IP_PROTOCOL_UDP;
-        meta.dscp = hdr.ipv4.dscp;
         meta.l4_src_port = hdr.udp.src_port;
         meta.l4_dst_port = hdr.udp.dst_port;
         transition accept;
@@ -61,7 +61,8 @@ parser TempoIngressParser(packet_in packet,
         meta.generated = 1;
         meta.direct = 1;
         meta.generated_group = from_cpu.egress_port;
-        meta.generated_sequence = generator.batch_id ++ generator.packet_id;
+        meta.generated_batch = generator.batch_id;
+        meta.generated_packet = generator.packet_id;
         transition parse_ethernet;
     }
 
@@ -82,44 +83,43 @@ parser TempoIngressParser(packet_in packet,
 
     // ---- every packet ----
 
+    // The EtherType is looked at before anything is taken, so that meta.ether_type is written once.
     state parse_ethernet {
-        packet.extract(hdr.ethernet);
-        transition select(hdr.ethernet.ether_type) {
-            ETHER_TYPE_IPV4: parse_ipv4;
-            ETHER_TYPE_IPV6: parse_ipv6;
-            ETHER_TYPE_VLAN: parse_vlan;
-            ETHER_TYPE_PTP: parse_l2_ptp;
-            default: other_ether_type;
+        ethernet_t ethernet = packet.lookahead<ethernet_t>();
+        transition select(ethernet.ether_type) {
+            ETHER_TYPE_VLAN: parse_tagged;
+            default: parse_untagged;
         }
     }
 
-    state other_ether_type {
+    state parse_untagged {
+        packet.extract(hdr.ethernet);
         meta.ether_type = hdr.ethernet.ether_type;
-        transition accept;
+        transition select(hdr.ethernet.ether_type) {
+            ETHER_TYPE_IPV4: parse_ipv4;
+            ETHER_TYPE_IPV6: parse_ipv6;
+            ETHER_TYPE_PTP: parse_l2_ptp;
+            default: accept;
+        }
     }
 
     // One tag; a second one is an EtherType that nobody here routes.
-    state parse_vlan {
+    state parse_tagged {
+        packet.extract(hdr.ethernet);
         packet.extract(hdr.vlan);
+        meta.ether_type = hdr.vlan.ether_type;
         transition select(hdr.vlan.ether_type) {
             ETHER_TYPE_IPV4: parse_ipv4;
             ETHER_TYPE_IPV6: parse_ipv6;
             ETHER_TYPE_PTP: parse_l2_ptp;
-            default: other_tagged_ether_type;
+            default: accept;
         }
-    }
-
-    state other_tagged_ether_type {
-        meta.ether_type = hdr.vlan.ether_type;
-        transition accept;
     }
 
     // The header checksum is kept up incrementally, so options need not be read; they are not verified either.
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
-        meta.ether_type = ETHER_TYPE_IPV4;
         meta.ip_protocol = hdr.ipv4.protocol;
-        meta.dscp = hdr.ipv4.dscp;
         ipv4_checksum.add(hdr.ipv4);
         ipv4_rest.subtract(hdr.ipv4);
         meta.ipv4_residual = ipv4_rest.get();
@@ -158,9 +158,7 @@ parser TempoIngressParser(packet_in packet,
     // Extension headers are not looked into: such packets are routed by addresses (and flow label) alone.
     state parse_ipv6 {
         packet.extract(hdr.ipv6);
-        meta.ether_type = ETHER_TYPE_IPV6;
         meta.ip_protocol = hdr.ipv6.next_header;
-        meta.dscp = hdr.ipv6.dscp;
         transition select(hdr.ipv6.version, hdr.ipv6.next_header, hdr.ipv6.dscp) {
             (4w6, IP_PROTOCOL_UDP, 6w1 &&& 6w1): parse_udp_with_odd_dscp;
             (4w6, IP_PROTOCOL_UDP, _): parse_udp;
@@ -209,17 +207,16 @@ parser TempoIngressParser(packet_in packet,
     state look_at_int {
         int_start_t int_start = packet.lookahead<int_start_t>();
         meta.int_possible = 1;
-        meta.int_length_words = int_start.length_words;
+        meta.int_bytes = int_start.type_and_length;
         meta.int_dscp = int_start.dscp;
         meta.int_discard = int_start.discard;
         meta.int_remaining_hop_count = int_start.remaining_hop_count;
         meta.int_bitmap = int_start.instruction_bitmap;
-        transition select(int_start.shim_type, int_start.npt, int_start.length_words,
-                          int_start.version) {
-            (_, _, 8w0 &&& 8w0xFE, _): accept;                  // shorter than an INT header
-            (_, _, 8w2, _): accept;
-            (INT_SHIM_TYPE_MD, 2w0, _, INT_VERSION): found_int_md;
-            (INT_SHIM_TYPE_MX, 2w0, _, INT_VERSION): found_int_mx;
+        transition select(int_start.type_and_length, int_start.version) {
+            (16w0 &&& 16w0x00FE, _): accept;                  // shorter than an INT header
+            (16w2 &&& 16w0x00FF, _): accept;
+            (INT_MD_TYPE_AND_LENGTH &&& INT_TYPE_MASK, INT_VERSION): found_int_md;
+            (INT_MX_TYPE_AND_LENGTH &&& INT_TYPE_MASK, INT_VERSION): found_int_mx;
             default: accept;
         }
     }
@@ -256,7 +253,6 @@ parser TempoIngressParser(packet_in packet,
     }
 
     state parse_l2_ptp {
-        meta.ether_type = ETHER_TYPE_PTP;
         meta.l2_ptp = 1;
         transition look_at_ptp;
     }
@@ -301,15 +297,15 @@ control TempoIngressDeparser(packet_out packet,
                              in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
 
     Checksum() ipv4_checksum;
-    Mirror(MIRROR_RECEIVED) mirror_received;
+    Mirror() mirror;
 
     apply {
         if (ig_dprsr_md.mirror_type == MIRROR_RECEIVED) {
-            mirror_received.emit<mirror_received_t>(meta.mirror_session, {
+            mirror.emit<mirror_received_t>(meta.mirror_session, {
                 meta.mirror_kind, meta.report_types, meta.report_flags, meta.bucket,
                 meta.report_source_port, meta.report_seq, meta.report_ingress_port,
                 meta.report_egress_port, hdr.bridged.ingress_tstamp, meta.report_bits,
-                meta.drop_reason, meta.queue_id });
+                meta.drop_reason, hdr.bridged.queue_id });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,

@@ -7,7 +7,6 @@ control IngressReport(in ingress_headers_t hdr,
                       in ingress_intrinsic_metadata_t ig_intr_md,
                       inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
 
-    @id(REGISTER_INGRESS_REPORT_SEQ & 0xFFFFFF)
     Register<bit<32>, bit<6>>(REPORT_DESTINATION_SIZE, 0) ingress_report_seq;
 
     // Read and written in one action, in the pass of the original packet: a report that the traffic manager
@@ -90,7 +89,7 @@ control IngressReport(in ingress_headers_t hdr,
         meta.report_ingress_port[8:0] = ig_intr_md.ingress_port;
         ig_dprsr_md.mirror_type = MIRROR_RECEIVED;
         meta.mirror_session = INGRESS_CLONE_SESSION;
-        meta.report_seq = take_ingress_report_seq.execute(meta.destination_id);
+        meta.report_seq = take_ingress_report_seq.execute(hdr.bridged.destination_id);
     }
 
     apply {

@@ -4,7 +4,6 @@
 
 control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
-    @id(DIRECT_COUNTER_INT_EGRESS_MTU & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) int_egress_mtu_counter;
 
     @id(ACTION_SET_MTU)
@@ -31,6 +30,10 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.int_shim.reserved1 = 0;
         hdr.int_shim.length_words = INT_HEADER_WORDS;
         hdr.int_shim.reserved2 = 0;
+    }
+
+    @hidden
+    action keep_dscp() {
         hdr.int_shim.dscp = meta.shim_dscp[7:2];
         hdr.int_shim.reserved3 = meta.shim_dscp[1:0];
     }
@@ -64,6 +67,17 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.int_mx.ds_flags = 0;
     }
 
+    @hidden
+    action mark_ipv4() {
+        @in_hash { hdr.ipv4.dscp = hdr.bridged.marked_dscp; }
+    }
+
+    // By the hash unit: the field lies in two bytes.
+    @hidden
+    action mark_ipv6() {
+        @in_hash { hdr.ipv6.dscp = hdr.bridged.marked_dscp; }
+    }
+
     // ---- is there an entry of ours ----
 
     @hidden
@@ -75,20 +89,20 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
     action hop_limit() {
         meta.hop_limit_reached = 1;
         meta.hop_bytes = 0;
-        meta.event = 1 + EVENT_INT_HOP_LIMIT;
+        meta.event = EVENT_INT_HOP_LIMIT;
     }
 
     @hidden
     action unknown() {
         meta.hop_bytes = 0;
-        meta.event = 1 + EVENT_INT_UNKNOWN;
+        meta.event = EVENT_INT_UNKNOWN;
     }
 
     @hidden
     action too_long() {
         meta.mtu_reached = 1;
         meta.hop_bytes = 0;
-        meta.event = 1 + EVENT_INT_MTU;
+        meta.event = EVENT_INT_MTU;
     }
 
     // Reserved bits, or metadata of a domain that we do not know: the packet is passed on without an entry and
@@ -101,7 +115,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             meta.hop_words: ternary;
             meta.hop_words_agree: ternary;
             meta.hop_beyond_mtu: ternary;        // 0: it fits
-            meta.stack_words: ternary;           // 256 and more do not fit into the shim's length
+            meta.stack_beyond_shim: ternary;     // 0: it fits into the shim's length
         }
         actions = { push; hop_limit; unknown; too_long; }
         const default_action = too_long();
@@ -115,7 +129,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             (_, 16w0x0008 &&& 16w0x0008, _, _, _, _): unknown();
             (_, 16w0x0004 &&& 16w0x0004, _, _, _, _): unknown();
             (_, 16w0x0002 &&& 16w0x0002, _, _, _, _): unknown();
-            (_, _, _, _, 0, 16w0 &&& 16w0xFF00): push();
+            (_, _, _, _, 0, 0): push();
         }
     }
 
@@ -139,9 +153,75 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         }
     }
 
+    // ---- lengths, a stage each ----
+
+    @hidden
+    action measure_ipv4() {
+        meta.ip_bytes = hdr.ipv4.total_length;
+        meta.shim_dscp[7:2] = hdr.ipv4.dscp;
+    }
+
+    @hidden
+    action measure_ipv6() {
+        meta.ip_bytes = hdr.ipv6.payload_length + 40;
+        @in_hash { meta.shim_dscp[7:2] = hdr.ipv6.dscp; }      // it lies in two bytes
+    }
+
+    @hidden
+    action add_headers() {
+        meta.bytes_with_headers = meta.ip_bytes + meta.added_bytes;
+    }
+
+    @hidden
+    action add_hop() {
+        meta.bytes_with_hop = meta.bytes_with_headers + meta.hop_bytes;
+        meta.headers_beyond_mtu = meta.bytes_with_headers |-| meta.mtu_bytes;
+    }
+
+    @hidden
+    action compare_with_mtu() {
+        meta.hop_beyond_mtu = meta.bytes_with_hop |-| meta.mtu_bytes;
+    }
+
+    @hidden
+    action no_room() {
+        meta.event = EVENT_INT_NO_ROOM;
+        meta.added_bytes = 0;
+        meta.postcard = 0;
+        meta.hop_bytes = 0;
+        meta.update_udp_checksum = 0;
+    }
+
+    @hidden
+    action measure_stack_room() {
+        meta.stack_room = 255 - meta.hop_words;
+    }
+
+    @hidden
+    action compare_stack() {
+        meta.stack_beyond_shim = hdr.int_shim.length_words |-| meta.stack_room;
+    }
+
+    @hidden
+    action sum_added_bytes() {
+        meta.added_bytes = meta.added_bytes + meta.hop_bytes;
+    }
+
+    @hidden
+    action lengthen_ipv4() {
+        hdr.udp.length = hdr.udp.length + meta.added_bytes;
+        hdr.ipv4.total_length = hdr.ipv4.total_length + meta.added_bytes;
+    }
+
+    @hidden
+    action lengthen_ipv6() {
+        hdr.udp.length = hdr.udp.length + meta.added_bytes;
+        hdr.ipv6.payload_length = hdr.ipv6.payload_length + meta.added_bytes;
+    }
+
     @hidden
     action account_for_hop() {
-        hdr.int_md.remaining_hop_count = hdr.bridged.remaining_hop_count - 1;
+        hdr.int_md.remaining_hop_count = hdr.int_md.remaining_hop_count - 1;
         hdr.int_shim.length_words = hdr.int_shim.length_words + meta.hop_words;
     }
 
@@ -151,26 +231,19 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             meta.added_bytes = 16;
         }
         if (hdr.ipv4.isValid()) {
-            meta.ip_bytes = hdr.ipv4.total_length;
-            meta.shim_dscp[7:2] = hdr.ipv4.dscp;
+            measure_ipv4();
         } else {
-            meta.ip_bytes = hdr.ipv6.payload_length + 40;
-            meta.shim_dscp[7:2] = hdr.ipv6.dscp;
+            measure_ipv6();
         }
-        meta.bytes_with_headers = meta.ip_bytes + meta.added_bytes;
-        meta.bytes_with_hop = meta.bytes_with_headers + meta.hop_bytes;
-        meta.headers_beyond_mtu = meta.bytes_with_headers |-| meta.mtu_bytes;
-        meta.hop_beyond_mtu = meta.bytes_with_hop |-| meta.mtu_bytes;
+        add_headers();
+        add_hop();
+        compare_with_mtu();
+        measure_stack_room();
 
         if (meta.kind == KIND_INT_SOURCE) {
             meta.hop_words_agree = 1;
-            meta.stack_words = 3;
             if (meta.headers_beyond_mtu != 0) {
-                meta.event = 1 + EVENT_INT_NO_ROOM;
-                meta.added_bytes = 0;
-                meta.postcard = 0;
-                meta.hop_bytes = 0;
-                meta.update_udp_checksum = 0;
+                no_room();
             } else {
                 if (hdr.bridged.source_mx == 1) {
                     start_shim(INT_SHIM_TYPE_MX);
@@ -181,18 +254,18 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
                     start_shim(INT_SHIM_TYPE_MD);
                     start_md();
                 }
+                keep_dscp();
                 if (hdr.ipv4.isValid()) {
-                    hdr.ipv4.dscp = hdr.bridged.marked_dscp;
+                    mark_ipv4();
                 } else {
-                    hdr.ipv6.dscp = hdr.bridged.marked_dscp;
+                    mark_ipv6();
                 }
             }
         } else {
             hop_length.apply();
-            meta.stack_words = (bit<16>)hdr.int_shim.length_words;
+            compare_stack();
         }
         if (hdr.int_md.isValid()) {
-            meta.stack_words = meta.stack_words + (bit<16>)meta.hop_words;
             push_decision.apply();
             if (meta.write_hop == 1) {
                 account_for_hop();
@@ -202,12 +275,11 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
                 hdr.int_md.mtu_exceeded = 1;
             }
         }
-        meta.added_bytes = meta.added_bytes + meta.hop_bytes;
-        hdr.udp.length = hdr.udp.length + meta.added_bytes;
+        sum_added_bytes();
         if (hdr.ipv4.isValid()) {
-            hdr.ipv4.total_length = hdr.ipv4.total_length + meta.added_bytes;
+            lengthen_ipv4();
         } else {
-            hdr.ipv6.payload_length = hdr.ipv6.payload_length + meta.added_bytes;
+            lengthen_ipv6();
         }
     }
 }

@@ -10,24 +10,24 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @hidden
     action unsupported() {
-        meta.event = 1 + EVENT_INT_UNSUPPORTED;
+        meta.event = EVENT_INT_UNSUPPORTED;
         hdr.bridged.carries_int = 1;
     }
 
     @hidden
     action not_started() {
-        meta.event = 1 + EVENT_INT_NOT_STARTED;
+        meta.event = EVENT_INT_NOT_STARTED;
     }
 
     @hidden
     action not_strippable() {
-        meta.event = 1 + EVENT_INT_UNSUPPORTED;
+        meta.event = EVENT_INT_UNSUPPORTED;
         meta.drop_reason = DROP_INT_NOT_STRIPPABLE;
     }
 
     @hidden
     action unmark() {
-        meta.event = 1 + EVENT_INT_UNSUPPORTED;
+        meta.event = EVENT_INT_UNSUPPORTED;
         meta.rewrite_dscp = 1;
         meta.new_dscp = meta.dscp_unmarked;
     }
@@ -36,7 +36,6 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action start_md() {
         hdr.bridged.kind = KIND_INT_SOURCE;
         hdr.bridged.bitmap = meta.source_bitmap;
-        hdr.bridged.remaining_hop_count = meta.source_remaining_hop_count;
         hdr.bridged.carries_int = 1;
     }
 
@@ -44,7 +43,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action start_mx() {
         hdr.bridged.kind = KIND_INT_SOURCE;
         hdr.bridged.source_mx = 1;
-        hdr.bridged.change_only = meta.filter_mx;
+        meta.change_only_of = CHANGE_ONLY_OF_MX;
         hdr.bridged.bitmap = meta.source_bitmap;
         hdr.bridged.carries_int = 1;
     }
@@ -66,7 +65,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action report_hop() {
         hdr.bridged.postcard = 1;
-        hdr.bridged.change_only = meta.change_only;
+        meta.change_only_of = CHANGE_ONLY_OF_ENTRY;
         hdr.bridged.bitmap = meta.source_bitmap;
     }
 
@@ -81,7 +80,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action transit_mx() {
         hdr.bridged.postcard = 1;
-        hdr.bridged.change_only = meta.filter_mx;
+        meta.change_only_of = CHANGE_ONLY_OF_MX;
         hdr.bridged.bitmap = meta.int_bitmap;
         hdr.bridged.carries_int = 1;
     }
@@ -90,7 +89,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action strip() {
         hdr.bridged.kind = KIND_INT_STRIP;
-        hdr.bridged.discard = meta.int_discard;
+        meta.strips = 1;
         meta.rewrite_dscp = 1;
         meta.new_dscp = meta.int_dscp;
     }
@@ -109,7 +108,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action strip_mx() {
         strip();
         hdr.bridged.postcard = 1;
-        hdr.bridged.change_only = meta.filter_mx;
+        meta.change_only_of = CHANGE_ONLY_OF_MX;
         hdr.bridged.bitmap = meta.int_bitmap;
     }
 
@@ -129,7 +128,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             meta.edge_port: ternary;
             meta.ptp_event: ternary;           // its correctionField cannot be behind a stack
             meta.postcard: ternary;
-            meta.exempt: ternary;
+            hdr.bridged.exempt: ternary;
         }
         actions = {
             none; unsupported; not_started; not_strippable; unmark; start_md; start_mx; report_only_hop_md;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PTP over Ethernet (EtherType 0x88F7, IEEE 1588-2019 annex E): not routed, so its way is configured.
 
-control L2Ptp(in ingress_headers_t hdr,
+control L2Ptp(inout ingress_headers_t hdr,
               inout ingress_metadata_t meta,
               in ingress_intrinsic_metadata_t ig_intr_md,
               inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
 
-    @id(DIRECT_COUNTER_L2_PTP & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) l2_ptp_counter;
 
     @id(ACTION_FORWARD_L2)
@@ -19,14 +18,14 @@ control L2Ptp(in ingress_headers_t hdr,
     @id(ACTION_MULTICAST_L2)
     action multicast_l2(@id(1) bit<16> multicast_group) {
         ig_tm_md.mcast_grp_a = multicast_group;
-        meta.replicated = 1;
+        hdr.bridged.replicated = 1;
         l2_ptp_counter.count();
     }
 
     @id(ACTION_PUNT_L2)
     action punt_l2() {
         meta.egress_port = CPU_PORT;
-        meta.punted = 1;
+        hdr.bridged.to_cpu = 1;
         l2_ptp_counter.count();
     }
 

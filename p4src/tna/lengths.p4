@@ -5,6 +5,27 @@
 control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @hidden
+    action measure() {
+        meta.l4_end = hdr.udp.length + 20;
+        meta.int_bytes = meta.int_bytes & 0x00FF;
+    }
+
+    @hidden
+    action words_to_bytes() {
+        meta.int_bytes = meta.int_bytes << 2;
+    }
+
+    @hidden
+    action add_headers() {
+        meta.int_bytes = meta.int_bytes + 12;              // UDP header and shim
+    }
+
+    @hidden
+    action compare_int() {
+        meta.int_beyond_udp = meta.int_bytes |-| hdr.udp.length;
+    }
+
+    @hidden
     action compare_ipv4() {
         meta.l4_beyond_ip = meta.l4_end |-| hdr.ipv4.total_length;
         meta.ip_beyond_l4 = hdr.ipv4.total_length |-| meta.l4_end;
@@ -19,10 +40,10 @@ control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
     apply {
         if (hdr.udp.isValid()) {
             // UDP is only looked for behind an IPv4 header without options.
-            meta.l4_end = hdr.udp.length + 20;
-            meta.int_bytes[9:2] = meta.int_length_words;
-            meta.int_bytes = meta.int_bytes + 12;              // and the UDP header and the shim
-            meta.int_beyond_udp = meta.int_bytes |-| hdr.udp.length;
+            measure();
+            words_to_bytes();
+            add_headers();
+            compare_int();
             if (hdr.ipv4.isValid()) {
                 compare_ipv4();
             } else {

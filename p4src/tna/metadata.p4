@@ -10,6 +10,11 @@ const bit<2> IP_WELL_FORMED           = 0;
 const bit<2> IP_VERSION_WRONG         = 1;
 const bit<2> IP_HEADER_LENGTH_WRONG   = 2;
 
+// First 16 bits of a shim: type, NPT 0, and a length that the mask leaves out.
+const bit<16> INT_MD_TYPE_AND_LENGTH = INT_SHIM_TYPE_MD ++ 12w0;
+const bit<16> INT_MX_TYPE_AND_LENGTH = INT_SHIM_TYPE_MX ++ 12w0;
+const bit<16> INT_TYPE_MASK          = 0xFC00;
+
 // What the ingress parser found behind UDP on an odd DSCP.
 const bit<2> INT_FOUND_NOTHING = 0;
 const bit<2> INT_FOUND_MD      = 1;
@@ -17,6 +22,13 @@ const bit<2> INT_FOUND_MX      = 2;
 
 // Until ingress finds a reason, only the traffic manager can drop a packet: drop_report is asked with that.
 const drop_reason_t NOT_DROPPED = DROP_TRAFFIC_MANAGER;
+
+// An index that no event has.
+const bit<4> NO_EVENT = 15;
+
+// Whose word it is whether a postcard must be news.
+const bit<2> CHANGE_ONLY_OF_ENTRY = 1;
+const bit<2> CHANGE_ONLY_OF_MX    = 2;
 
 // What the watchlist asks a source for.
 const bit<2> SOURCE_NONE = 0;
@@ -50,7 +62,6 @@ struct ingress_metadata_t {
     bit<8>    icmp_type;            // ICMPv6 only
     bit<1>    int_possible;         // odd DSCP on UDP: a shim may be there
     bit<2>    int_found;            // INT_FOUND_*
-    bit<8>    int_length_words;
     bit<8>    int_remaining_hop_count;
     bit<1>    int_discard;
     dscp_t    int_dscp;             // the sender's
@@ -60,51 +71,47 @@ struct ingress_metadata_t {
     bit<24>   roce_dest_qp;
     bit<8>    roce_syndrome;        // 0 unless there is an AETH
     bit<9>    generated_group;      // multicast group of generated packets
-    bit<32>   generated_sequence;
+    bit<16>   generated_batch;
+    bit<16>   generated_packet;
     bit<16>   ipv4_residual;        // checksum of what the IPv4 header has beyond its 20 bytes
 
     // ---- decisions ----
     drop_reason_t drop_reason;      // NOT_DROPPED, or why
-    bit<4>    event;                // 1 + index in ingress_events; the last one wins
+    bit<4>    event;                // index in ingress_events, or NO_EVENT; the last one wins
     bit<1>    edge_port;            // the packet came from a host
     bit<1>    int_marked;           // arrived with a marked DSCP over a fabric link
     bit<1>    cleaned;
-    bit<1>    punted;
     bit<1>    routed;
     bit<1>    egress_tagged;        // leaves with a VLAN tag
     bit<16>   egress_tag;           // priority 0 and the VLAN id
     dscp_t    dscp_unmarked;        // what the marked DSCP stands for
     bit<1>    rewrite_dscp;
     dscp_t    new_dscp;
-    queue_id_t queue_id;
     port_t    egress_port;
     bit<1>    sink_port;            // the packet leaves towards a host
     bit<1>    sink_reports;         // that port reports what it strips
     bit<2>    source;               // SOURCE_*
     bit<1>    postcard;             // the watchlist wants one
     bit<1>    change_only;
-    bit<1>    exempt;               // neither INT nor a report, whatever other tables say
+    bit<2>    change_only_of;       // CHANGE_ONLY_OF_*
+    bit<1>    strips;               // INT ends here
     int_bitmap_t source_bitmap;     // of the source, or the bits of a postcard
-    bit<8>    source_remaining_hop_count;
-    dscp_t    dscp_marked;          // what the source writes
     bit<1>    stack_report;         // report the packet as received (sink, end of a probe)
     bit<1>    is_probe;
     bit<1>    probe_ended;
     bit<1>    drop_wanted;
     bit<1>    drop_known_a;         // it was reported in this interval
     bit<1>    drop_known_b;
-    bit<1>    replicated;           // one copy per port of a group
 
     // ---- lengths; subtractions stop at 0, so 0 means "not longer" ----
     length_bytes_t ip_too_short;    // bytes missing in an IPv4 header
     length_bytes_t l4_end;          // where UDP ends, counted as the IP length field counts
     length_bytes_t l4_beyond_ip;
     length_bytes_t ip_beyond_l4;
-    length_bytes_t int_bytes;       // what INT takes of the UDP payload
+    length_bytes_t int_bytes;       // what INT takes of the UDP payload; the shim's first 16 bits at first
     length_bytes_t int_beyond_udp;
 
     // ---- hashes ----
-    flow_hash_t flow_hash;          // the same on every switch: report destination, entropy, filters
     flow_hash_t ecmp_input;
     bit<16>   ecmp_hash;            // differs per tier: next hop
     bit<8>    tier;
@@ -113,14 +120,10 @@ struct ingress_metadata_t {
 
     // ---- reports ----
     bit<8>    bucket;
-    bit<1>    destination_configured;
-    bit<6>    destination_id;       // index of the sequence registers
     ipv4_addr_t collector_ip;
     l4_port_t report_udp_port;
     bit<1>    filter_mx;            // change-only for INT-MX as well
     bit<1>    filter_drops;         // one drop report per flow, reason and interval
-    bit<5>    latency_shift;
-    bit<6>    interval_shift;
     tstamp_t  interval;
     bit<32>   fingerprint;
     bit<1>    probe_enabled;
@@ -138,6 +141,29 @@ struct ingress_metadata_t {
     int_bitmap_t report_bits;
 }
 
+// Sums and whole bytes in containers of their own size.
+@pa_container_size("egress", "meta.shim_dscp", 8)
+@pa_container_size("egress", "meta.report_tos", 8)
+@pa_container_size("egress", "meta.hop_words", 8)
+@pa_container_size("egress", "meta.flags", 8)
+@pa_container_size("egress", "meta.types", 8)
+@pa_container_size("egress", "meta.stack_room", 8)
+@pa_container_size("egress", "meta.stack_beyond_shim", 8)
+@pa_container_size("egress", "meta.inner_bytes", 16)
+@pa_container_size("egress", "meta.not_inner_bytes", 16)
+@pa_container_size("egress", "meta.total_length", 16)
+@pa_container_size("egress", "meta.report_words", 16)
+@pa_container_size("egress", "meta.hop_bytes", 16)
+@pa_container_size("egress", "meta.hop_words_wide", 16)
+@pa_container_size("egress", "meta.removed_bytes", 16)
+@pa_container_size("egress", "meta.added_bytes", 16)
+@pa_container_size("egress", "meta.ip_bytes", 16)
+@pa_container_size("egress", "meta.bytes_with_headers", 16)
+@pa_container_size("egress", "meta.bytes_with_hop", 16)
+@pa_container_size("egress", "meta.headers_beyond_mtu", 16)
+@pa_container_size("egress", "meta.hop_beyond_mtu", 16)
+@pa_container_size("egress", "meta.mtu_bytes", 16)
+@pa_container_size("egress", "meta.report_words_beyond", 16)
 @pa_auto_init_metadata
 struct egress_metadata_t {
     // ---- from ingress, or of the reported packet ----
@@ -160,15 +186,18 @@ struct egress_metadata_t {
     bit<8>    types;                // report type and inner type
     bit<8>    flags;                // REPORT_FLAG_*
     drop_reason_t drop_reason;
+    length_bytes_t mirrored_bytes;  // as it came from the mirror
     length_bytes_t not_inner_bytes; // of the mirrored packet: what is in front of the inner packet, and the FCS
     length_bytes_t inner_bytes;
+    length_bytes_t total_length;
+    bit<16>   report_words;
+    bit<16>   report_words_beyond;  // 0: they fit into the report's length
 
     // ---- parser results ----
     bit<16>   ptp_sequence_id;
     bit<16>   ipv4_residual;        // checksums without the fields that may change
     bit<16>   udp_residual;
     bit<1>    update_udp_checksum;
-    bit<8>    removed_words;        // stripped, without the shim itself
 
     // ---- configuration ----
     bit<1>    node_configured;
@@ -179,22 +208,28 @@ struct egress_metadata_t {
     ipv4_addr_t switch_ip;
     bit<8>      report_tos;         // DSCP and ECN 0
     length_bytes_t mtu_bytes;
-    queue_depth_t ecn_threshold;
+    bit<19>   ecn_threshold;
     interface_t ingress_interface;
     interface_t egress_interface;
 
     // ---- work values ----
-    bit<4>    event;                // 1 + index in egress_events; the last one wins
+    bit<4>    event;                // index in egress_events, or NO_EVENT; the last one wins
     bit<32>   latency;
+    bit<19>   cells;                // queue depth at dequeue, for comparisons
     bit<8>    hop_words;
+    bit<16>   hop_words_wide;       // the same, for sums of 16 bits
     bit<8>    hop_words_high;       // words of instruction bits 0 to 4
     bit<8>    hop_words_low;
+    bit<16>   hop_words_wide_high;
+    bit<16>   hop_words_wide_low;
+    length_bytes_t hop_bytes_high;
+    length_bytes_t hop_bytes_low;
     bit<1>    hop_words_agree;      // the header says the same as the bitmap
     bit<1>    write_hop;
     bit<1>    hop_limit_reached;
     bit<1>    mtu_reached;
     bit<8>    shim_dscp;            // the shim's last byte: DSCP as the packet came, and two bits 0
-    length_bytes_t removed_bytes;
+    length_bytes_t removed_bytes;   // the shim's first 16 bits at first
     length_bytes_t hop_bytes;
     length_bytes_t added_bytes;
     length_bytes_t ip_bytes;
@@ -202,16 +237,16 @@ struct egress_metadata_t {
     length_bytes_t bytes_with_hop;
     length_bytes_t headers_beyond_mtu;
     length_bytes_t hop_beyond_mtu;
-    bit<16>   stack_words;
-    queue_depth_t below_ecn_threshold;
-    ecn_t     ecn;
+    bit<8>    stack_room;           // words that the shim's length can still take
+    bit<8>    stack_beyond_shim;
+    bit<19>   below_ecn_threshold;
     bit<1>    queue_watched;
     bit<1>    above_threshold;
     bit<1>    congested;
-    queue_depth_t depth_threshold;
+    bit<19>   depth_threshold;
     bit<32>   latency_threshold;
     bit<16>   episode_quota;
-    queue_depth_t below_depth;
+    bit<19>   below_depth;
     bit<32>   below_latency;
     bit<32>   latency_step;
     tstamp_t  interval;

@@ -9,7 +9,6 @@ control Postcard(in egress_headers_t hdr,
     FlowFilter() flow_filter;
     QueueReport() queue_reports;
 
-    @id(DIRECT_COUNTER_PTP_WATCHLIST & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) ptp_watchlist_counter;
 
     @id(ACTION_PTP_POSTCARD)
@@ -36,7 +35,6 @@ control Postcard(in egress_headers_t hdr,
         size = PTP_WATCHLIST_SIZE;
     }
 
-    @id(REGISTER_EGRESS_REPORT_SEQ & 0xFFFFFF)
     Register<bit<32>, bit<6>>(REPORT_DESTINATION_SIZE, 0) egress_report_seq;
 
     // As for the ingress register: one action, in the pass of the original packet.
@@ -51,8 +49,6 @@ control Postcard(in egress_headers_t hdr,
     action report_deflected() {
         meta.postcard = 1;
         meta.report_bits = REPORT_BITS_DROP;
-        meta.flags[7:7] = 1;
-        meta.flags[5:5] = hdr.bridged.carries_int;
         meta.drop_reason = DROP_TRAFFIC_MANAGER;
         meta.egress_port[8:0] = hdr.bridged.egress_port;   // not the port of the deflection
         eg_dprsr_md.drop_ctl[0:0] = 1;
@@ -61,7 +57,22 @@ control Postcard(in egress_headers_t hdr,
     @hidden
     action report_congested() {
         meta.report_bits = REPORT_BITS_CONGESTION;
-        meta.flags[5:5] = hdr.bridged.carries_int;    // F = 0 promises that no telemetry is inside
+    }
+
+    @hidden
+    action report_wanted() {
+        meta.report_bits = meta.bitmap & REPORT_BITS_SUPPORTED;
+    }
+
+    @hidden
+    action join_stack_report() {
+        meta.report_bits = meta.report_bits | INT_BIT_INGRESS_TSTAMP;
+    }
+
+    // Not known: cleared.
+    @hidden
+    action no_interfaces() {
+        meta.report_bits = meta.report_bits & ~INT_BIT_LEVEL2_PORTS;
     }
 
     // What is mirrored: a corrected PTP message has lost its correctionField to the MAC.
@@ -98,6 +109,32 @@ control Postcard(in egress_headers_t hdr,
     }
 
     @hidden
+    action set_flags(bit<8> flags) {
+        meta.flags = flags;
+    }
+
+    // F = 0 promises that no telemetry is inside.
+    @hidden
+    table flags_of_report {
+        key = {
+            meta.deflected: ternary;
+            meta.postcard: ternary;
+            meta.congested: ternary;
+            hdr.bridged.carries_int: ternary;
+        }
+        actions = { set_flags; }
+        const default_action = set_flags(0);
+        const entries = {
+            (1, _, _, 0): set_flags(REPORT_FLAG_DROPPED);
+            (1, _, _, 1): set_flags(REPORT_FLAG_DROPPED | REPORT_FLAG_TRACKED);
+            (_, 1, 0, _): set_flags(REPORT_FLAG_TRACKED);
+            (_, 1, 1, _): set_flags(REPORT_FLAG_TRACKED | REPORT_FLAG_CONGESTED);
+            (_, _, 1, 0): set_flags(REPORT_FLAG_CONGESTED);
+            (_, _, 1, 1): set_flags(REPORT_FLAG_CONGESTED | REPORT_FLAG_TRACKED);
+        }
+    }
+
+    @hidden
     action take_sequence_number() {
         meta.report_seq = take_egress_report_seq.execute(hdr.bridged.destination_id);
         meta.mirror_session = EGRESS_CLONE_SESSION;
@@ -111,7 +148,7 @@ control Postcard(in egress_headers_t hdr,
         flow_filter.apply(hdr, meta);
         if (meta.known_a == 1 || meta.known_b == 1) {
             meta.postcard = 0;
-            meta.event = 1 + EVENT_REPORT_FILTERED;
+            meta.event = EVENT_REPORT_FILTERED;
         }
         if (meta.deflected == 1) {
             report_deflected();
@@ -120,23 +157,20 @@ control Postcard(in egress_headers_t hdr,
                 queue_reports.apply(meta);
             }
             if (meta.postcard == 1) {
-                meta.flags[5:5] = 1;
-                meta.report_bits = meta.bitmap & REPORT_BITS_SUPPORTED;
+                report_wanted();
                 if (hdr.bridged.own_hop == 1) {
-                    meta.report_bits = meta.report_bits | INT_BIT_INGRESS_TSTAMP;
+                    join_stack_report();
                 }
                 if (meta.ingress_interface == 0xFFFFFFFF) {
                     if (meta.egress_interface == 0xFFFFFFFF) {
-                        meta.report_bits = meta.report_bits & ~INT_BIT_LEVEL2_PORTS;   // not known: cleared
+                        no_interfaces();
                     }
                 }
             } else if (meta.congested == 1) {
                 report_congested();
             }
         }
-        if (meta.congested == 1) {
-            meta.flags[6:6] = 1;
-        }
+        flags_of_report.apply();
         if ((meta.postcard == 1 && meta.report_bits != 0) || meta.congested == 1) {
             mirror_as.apply();
             take_sequence_number();

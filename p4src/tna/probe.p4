@@ -4,7 +4,7 @@
 // u's probes come from the controller, or from the packet generator: then one packet becomes a probe per port
 // of a multicast group, and egress writes the port into it.
 
-control ProbeCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
+control ProbeCheck(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     Hash<bit<32>>(HashAlgorithm_t.CRC32) probe_hash;
 
@@ -27,7 +27,7 @@ control ProbeCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action hash_probe() {
         meta.is_probe = 1;
-        meta.flow_hash = probe_hash.get({ hdr.probe.node_id, hdr.probe.egress_port });
+        hdr.bridged.flow_hash = probe_hash.get({ hdr.probe.node_id, hdr.probe.egress_port });
     }
 
     apply {
@@ -58,7 +58,7 @@ control Probe(inout ingress_headers_t hdr,
         meta.egress_port = ig_intr_md.ingress_port;
         meta.source_bitmap = meta.probe_bits & REPORT_BITS_SUPPORTED;
         meta.postcard = 1;
-        meta.event = 1 + EVENT_PROBE_BOUNCED;
+        meta.event = EVENT_PROBE_BOUNCED;
     }
 
     @hidden
@@ -71,7 +71,7 @@ control Probe(inout ingress_headers_t hdr,
     action end() {
         meta.probe_ended = 1;
         meta.stack_report = 1;
-        meta.event = 1 + EVENT_PROBE_ENDED;
+        meta.event = EVENT_PROBE_ENDED;
     }
 
     // Nobody but a neighbour can send TTL 255 (RFC 5082), and a checksum would not survive.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets for the controller: LLDP, ARP, neighbour discovery, packets to the switch itself.
 
-control Punt(in ingress_headers_t hdr,
+control Punt(inout ingress_headers_t hdr,
              inout ingress_metadata_t meta,
              in ingress_intrinsic_metadata_t ig_intr_md) {
 
-    @id(DIRECT_COUNTER_PUNT & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) punt_counter;
 
     @id(ACTION_PUNT_TO_CPU)
     action punt_to_cpu() {
         meta.egress_port = CPU_PORT;
-        meta.punted = 1;
+        hdr.bridged.to_cpu = 1;
         punt_counter.count();
     }
 

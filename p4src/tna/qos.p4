@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic class: DSCP to egress queue.
 
-control Qos(inout ingress_metadata_t meta) {
+control Qos(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
-    @id(DIRECT_COUNTER_QOS_CLASS & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) qos_class_counter;
 
     @id(ACTION_SET_QUEUE)
     action set_queue(@id(1) queue_id_t queue_id) {
-        meta.queue_id = queue_id;
+        hdr.bridged.queue_id = queue_id;
         qos_class_counter.count();
     }
 

@@ -4,19 +4,18 @@
 
 control QueueReport(inout egress_metadata_t meta) {
 
-    @id(DIRECT_COUNTER_QUEUE_REPORT & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) queue_report_counter;
 
     @id(ACTION_SET_QUEUE_REPORT)
     action set_queue_report(@id(1) queue_depth_t depth, @id(2) bit<32> latency, @id(3) bit<16> quota) {
         meta.queue_watched = 1;
-        meta.depth_threshold = depth;
+        meta.depth_threshold = depth[18:0];
         meta.latency_threshold = latency;
         meta.episode_quota = quota;
         queue_report_counter.count();
     }
 
-    // Filled by the controller: depth in cells, latency in ns.
+    // Filled by the controller: depth in cells (at most 2^19 - 1, or all ones), latency in ns.
     @id(TABLE_QUEUE_REPORT)
     table queue_report {
         key = {
@@ -30,7 +29,6 @@ control QueueReport(inout egress_metadata_t meta) {
     }
 
     // Reports of the running episode, by egress port and the low 3 bits of the queue.
-    @id(REGISTER_QUEUE_REPORTS & 0xFFFFFF)
     Register<bit<16>, bit<12>>(QUEUE_REPORTS_SIZE, 0) queue_reports;
 
     RegisterAction<bit<16>, bit<12>, bit<1>>(queue_reports) count_in_episode = {
@@ -51,6 +49,12 @@ control QueueReport(inout egress_metadata_t meta) {
     };
 
     @hidden
+    action compare() {
+        meta.below_depth = meta.depth_threshold |-| meta.cells;
+        meta.below_latency = meta.latency_threshold |-| meta.latency;
+    }
+
+    @hidden
     action count_congested() {
         meta.congested = count_in_episode.execute(meta.egress_port[8:0] ++ meta.queue_id[2:0]);
     }
@@ -62,8 +66,7 @@ control QueueReport(inout egress_metadata_t meta) {
 
     apply {
         queue_report.apply();
-        meta.below_depth = meta.depth_threshold |-| meta.queue_depth;
-        meta.below_latency = meta.latency_threshold |-| meta.latency;
+        compare();
         if (meta.queue_watched == 1) {
             if (meta.below_depth == 0) {
                 meta.above_threshold = 1;
@@ -73,7 +76,7 @@ control QueueReport(inout egress_metadata_t meta) {
             if (meta.above_threshold == 1) {
                 count_congested();
                 if (meta.congested == 0) {
-                    meta.event = 1 + EVENT_QUEUE_QUOTA;
+                    meta.event = EVENT_QUEUE_QUOTA;
                 }
             } else {
                 not_congested();

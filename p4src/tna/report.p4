@@ -4,45 +4,88 @@
 
 #define REPORT_FIXED_BYTES     20    // group header 8, individual header 4, main header 8
 
-control Report(inout egress_headers_t hdr,
-               inout egress_metadata_t meta,
-               in egress_intrinsic_metadata_t eg_intr_md) {
+control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
-    bit<16> length_words = 0;
-    bit<16> total_length = 0;
+    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) low_byte;
+
+    // One action per step: an action does all of its work in one stage.
 
     @hidden
-    action write_outer_headers() {
+    action measure_inner_packet() {
+        meta.inner_bytes = meta.mirrored_bytes - meta.not_inner_bytes;
+    }
+
+    @hidden
+    action add_metadata() {
+        meta.total_length = meta.inner_bytes + meta.hop_bytes;
+        meta.report_words = meta.inner_bytes >> 2;
+    }
+
+    @hidden
+    action add_headers() {
+        meta.total_length = meta.total_length + (28 + REPORT_FIXED_BYTES);
+        meta.report_words = meta.report_words + meta.hop_words_wide;
+    }
+
+    @hidden
+    action add_main_header() {
+        meta.report_words = meta.report_words + 2;
+    }
+
+    @hidden
+    action compare_length() {
+        meta.report_words_beyond = meta.report_words |-| 255;
+    }
+
+    @hidden
+    action limit_length() {
+        meta.report_words = 255;
+    }
+
+    // Constants and fields are written apart: a container takes only one of both in a stage.
+
+    @hidden
+    action write_outer_constants() {
         hdr.recirculated.setValid();
         hdr.recirculated.mark = RECIRCULATED_REPORT;
-        hdr.recirculated.bucket = meta.bucket;
-        // Addressed to this switch itself: routing gives it the next hop.
         hdr.ethernet.setValid();
-        hdr.ethernet.dst_addr = meta.switch_mac;
-        hdr.ethernet.src_addr = meta.switch_mac;
         hdr.ethernet.ether_type = ETHER_TYPE_IPV4;
         hdr.ipv4.setValid();
         hdr.ipv4.version = 4;
         hdr.ipv4.ihl = 5;
-        hdr.ipv4.dscp = meta.report_tos[7:2];
-        hdr.ipv4.ecn = meta.report_tos[1:0];
         hdr.ipv4.identification = 0;
         hdr.ipv4.flags = 2;           // never fragment
         hdr.ipv4.fragment_offset = 0;
         hdr.ipv4.ttl = 64;
         hdr.ipv4.protocol = IP_PROTOCOL_UDP;
-        hdr.ipv4.src_addr = meta.switch_ip;
         hdr.ipv4.dst_addr = 0;
         hdr.udp.setValid();
-        hdr.udp.src_port = meta.source_port;   // a flow's reports stay in order, flows spread
         hdr.udp.dst_port = 0;
         hdr.udp.checksum = 0;
     }
 
     @hidden
+    action write_outer_fields() {
+        hdr.recirculated.bucket = meta.bucket;
+        // Addressed to this switch itself: routing gives it the next hop.
+        hdr.ethernet.dst_addr = meta.switch_mac;
+        hdr.ethernet.src_addr = meta.switch_mac;
+        hdr.ipv4.dscp = meta.report_tos[7:2];
+        hdr.ipv4.ecn = meta.report_tos[1:0];
+        hdr.ipv4.src_addr = meta.switch_ip;
+        hdr.udp.src_port = meta.source_port;   // a flow's reports stay in order, flows spread
+    }
+
+    @hidden
     action write_lengths() {
-        hdr.ipv4.total_length = total_length;
-        hdr.udp.length = total_length - 20;
+        hdr.ipv4.total_length = meta.total_length;
+        hdr.udp.length = meta.total_length - 20;
+    }
+
+    // By the hash unit: nothing else moves bits between fields of 16 and of 8 bits.
+    @hidden
+    action write_report_length() {
+        hdr.report_individual.report_length_words = low_byte.get({ meta.report_words });
     }
 
     @hidden
@@ -55,7 +98,6 @@ control Report(inout egress_headers_t hdr,
         hdr.report_individual.setValid();
         hdr.report_individual.report_type = meta.types[7:4];
         hdr.report_individual.inner_type = meta.types[3:0];
-        hdr.report_individual.report_length_words = length_words[7:0];
         hdr.report_individual.metadata_length_words = meta.hop_words;
         hdr.report_individual.dropped = meta.flags[7:7];
         hdr.report_individual.congested_queue = meta.flags[6:6];
@@ -84,14 +126,13 @@ control Report(inout egress_headers_t hdr,
         // A PTP message has its correctionField again, as it came; what the MAC writes is not known here.
         // The mirror session has cut the copy already. Bytes beyond the last whole word belong to the inner
         // packet, and are not in the report's length.
-        meta.inner_bytes = eg_intr_md.pkt_length - meta.not_inner_bytes;
-        total_length = meta.inner_bytes + meta.hop_bytes;
-        total_length = total_length + (28 + REPORT_FIXED_BYTES);
-        length_words = meta.inner_bytes >> 2;
-        length_words = length_words + (bit<16>)meta.hop_words;
-        length_words = length_words + 2;
-        if (length_words[15:8] != 0) {
-            length_words = 255;
+        measure_inner_packet();
+        add_metadata();
+        add_headers();
+        add_main_header();
+        compare_length();
+        if (meta.report_words_beyond != 0) {
+            limit_length();
         }
         cut_sequence_number();
         if (meta.kind == KIND_RECEIVED || meta.kind == KIND_RECEIVED_L2) {
@@ -99,8 +140,10 @@ control Report(inout egress_headers_t hdr,
         } else {
             complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_EGRESS << 22));
         }
-        write_outer_headers();
+        write_outer_constants();
+        write_outer_fields();
         write_lengths();
+        write_report_length();
         write_report_headers();
     }
 }

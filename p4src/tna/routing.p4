@@ -6,9 +6,7 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     // The bucket is hash modulo size. Groups keep their size, so a failed member is replaced by rewriting
     // its buckets, and no other flow moves. Both tables share the members, so they share a stage.
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) bucket_hash;
-    @id(SELECTOR_ECMP & 0xFFFFFF)
     ActionProfile(ECMP_SELECTOR_SIZE) ecmp_selector;
-    @id(SELECTOR_ECMP & 0xFFFFFF)
     ActionSelector(ecmp_selector, bucket_hash, SelectorMode_t.FAIR, ECMP_GROUP_SIZE_MAX,
                    ECMP_GROUPS_SIZE) ecmp_groups;
 

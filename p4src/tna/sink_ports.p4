@@ -4,7 +4,6 @@
 
 control IntSinkPorts(inout ingress_metadata_t meta) {
 
-    @id(DIRECT_COUNTER_INT_SINK_PORTS & 0xFFFFFF)
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) int_sink_ports_counter;
 
     @id(ACTION_SET_INT_SINK)

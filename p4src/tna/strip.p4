@@ -3,14 +3,41 @@
 
 control Strip(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
-    apply {
-        meta.removed_bytes[9:2] = meta.removed_words;
-        meta.removed_bytes = meta.removed_bytes + 4;     // the shim
+    @hidden
+    action take_length() {
+        meta.removed_bytes = meta.removed_bytes & 0x00FF;
+    }
+
+    @hidden
+    action words_to_bytes() {
+        meta.removed_bytes = meta.removed_bytes << 2;
+    }
+
+    @hidden
+    action add_shim() {
+        meta.removed_bytes = meta.removed_bytes + 4;
+    }
+
+    @hidden
+    action shorten_ipv4() {
         hdr.udp.length = hdr.udp.length - meta.removed_bytes;
+        hdr.ipv4.total_length = hdr.ipv4.total_length - meta.removed_bytes;
+    }
+
+    @hidden
+    action shorten_ipv6() {
+        hdr.udp.length = hdr.udp.length - meta.removed_bytes;
+        hdr.ipv6.payload_length = hdr.ipv6.payload_length - meta.removed_bytes;
+    }
+
+    apply {
+        take_length();
+        words_to_bytes();
+        add_shim();
         if (hdr.ipv4.isValid()) {
-            hdr.ipv4.total_length = hdr.ipv4.total_length - meta.removed_bytes;
+            shorten_ipv4();
         } else {
-            hdr.ipv6.payload_length = hdr.ipv6.payload_length - meta.removed_bytes;
+            shorten_ipv6();
         }
     }
 }

@@ -14,6 +14,7 @@ control TransparentClock(inout egress_headers_t hdr,
                                  @id(2) scaled_ns_t residence_offset) {
         meta.clock_enabled = 1;
         meta.ns_low_1 = hdr.ptp_correction.ns_low + residence_offset[47:16];
+        meta.ns_low_2 = hdr.ptp_correction.ns_low + residence_offset[47:16];   // unless there is a link delay
         meta.ns_high = hdr.ptp_correction.ns_high + residence_offset[63:48];
     }
 
@@ -32,19 +33,27 @@ control TransparentClock(inout egress_headers_t hdr,
         meta.ns_high = meta.ns_high + delay[63:48];
     }
 
-    @hidden
-    action no_link_delay() {
-        meta.ns_low_2 = meta.ns_low_1;
-    }
-
     // Filled by the controller: estimated one-way delay of the link behind each port, in 2^-16 ns, two's
     // complement, less a constant that all ports of the fabric share.
     @id(TABLE_PTP_LINK_DELAY)
     table ptp_link_delay {
         key = { meta.ingress_port[8:0]: exact @id(1) @name("ingress_port"); }
-        actions = { set_link_delay; @defaultonly no_link_delay; }
-        default_action = no_link_delay();
+        actions = { set_link_delay; @defaultonly NoAction; }
+        default_action = NoAction();
         size = PTP_LINK_DELAY_SIZE;
+    }
+
+    @hidden
+    action carry_of_offset() {
+        meta.carry_1 = hdr.ptp_correction.ns_low |-| meta.ns_low_1;
+    }
+
+    @hidden
+    action subtract_stamp() {
+        meta.carry_2 = meta.ns_low_1 |-| meta.ns_low_2;
+        meta.ns_low_3 = meta.ns_low_2 - meta.ingress_tstamp[31:0];
+        meta.borrow = meta.ingress_tstamp[31:0] |-| meta.ns_low_2;
+        meta.ns_high = meta.ns_high - meta.ingress_tstamp[47:32];
     }
 
     // Adders are 32 bits wide. A sum that is smaller than its first summand has a carry; differences stop at 0,
@@ -84,7 +93,7 @@ control TransparentClock(inout egress_headers_t hdr,
         hdr.ptp_correction.setInvalid();
         eg_oport_md.update_delay_on_tx = 1;
         meta.corrected = 1;
-        meta.event = 1 + EVENT_PTP_CORRECTED;
+        meta.event = EVENT_PTP_CORRECTED;
     }
 
     @hidden
@@ -115,7 +124,7 @@ control TransparentClock(inout egress_headers_t hdr,
     @hidden
     action too_big() {
         meta.clock_enabled = 0;
-        meta.event = 1 + EVENT_PTP_TOO_BIG;
+        meta.event = EVENT_PTP_TOO_BIG;
     }
 
     @hidden
@@ -136,12 +145,9 @@ control TransparentClock(inout egress_headers_t hdr,
         transparent_clock.apply();
         correction_limit.apply();
         if (meta.clock_enabled == 1) {
-            meta.carry_1 = hdr.ptp_correction.ns_low |-| meta.ns_low_1;
+            carry_of_offset();
             ptp_link_delay.apply();
-            meta.carry_2 = meta.ns_low_1 |-| meta.ns_low_2;
-            meta.ns_low_3 = meta.ns_low_2 - meta.ingress_tstamp[31:0];
-            meta.borrow = meta.ingress_tstamp[31:0] |-| meta.ns_low_2;
-            meta.ns_high = meta.ns_high - meta.ingress_tstamp[47:32];
+            subtract_stamp();
             carries.apply();
             ptp_offsets.apply();
         } else {

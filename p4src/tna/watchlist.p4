@@ -3,7 +3,7 @@
 // for on every switch alike. Sampling is a ternary match on low bits of the PSN, which all hops see alike.
 // No direct counters: an action counts for one table only, and these actions serve two.
 
-control Watchlist(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
+control Watchlist(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_INT_SOURCE)
     action int_source(@id(1) int_bitmap_t instruction_bitmap,
@@ -11,15 +11,15 @@ control Watchlist(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
                       @id(3) dscp_t marked_dscp) {
         meta.source = SOURCE_MD;
         meta.source_bitmap = instruction_bitmap;
-        meta.source_remaining_hop_count = remaining_hop_count;
-        meta.dscp_marked = marked_dscp;
+        hdr.bridged.remaining_hop_count = remaining_hop_count;
+        hdr.bridged.marked_dscp = marked_dscp;
     }
 
     @id(ACTION_INT_SOURCE_MX)
     action int_source_mx(@id(1) int_bitmap_t instruction_bitmap, @id(2) dscp_t marked_dscp) {
         meta.source = SOURCE_MX;
         meta.source_bitmap = instruction_bitmap;
-        meta.dscp_marked = marked_dscp;
+        hdr.bridged.marked_dscp = marked_dscp;
     }
 
     @id(ACTION_INT_POSTCARD)
@@ -31,7 +31,7 @@ control Watchlist(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_INT_EXEMPT)
     action int_exempt() {
-        meta.exempt = 1;
+        hdr.bridged.exempt = 1;
     }
 
     // Filled by the controller: exempt flows (the collectors' first of all) with the highest priority, then

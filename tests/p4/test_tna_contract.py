@@ -18,9 +18,10 @@ from google.protobuf import text_format
 import p4src
 from tests.p4.contract import load_p4info
 
+_ARTIFACTS = files(p4src) / "artifacts" / "tna"
 P4INFO_TNA = sorted(
     entry.name.removesuffix(".p4info.txtpb")
-    for entry in (files(p4src) / "artifacts" / "tna").iterdir()
+    for entry in (_ARTIFACTS.iterdir() if _ARTIFACTS.is_dir() else ())
     if entry.name.endswith(".p4info.txtpb")
 )
 SHARED_HEADERS = "../include/"
