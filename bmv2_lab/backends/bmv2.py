@@ -187,6 +187,19 @@ def _thrift_port(fabric: Fabric, switch: Switch) -> int:
     return THRIFT_PORT_BASE + fabric.switches.index(switch)
 
 
+def limit_queues(fabric: Fabric, connect: Callable[[Switch], Thrift], packets_per_s: int) -> None:
+    """Give every cabled port a rate, so that it has a queue; clones and reports go unhindered."""
+    for switch in fabric.switches:
+        thrift = connect(switch)
+        try:
+            for link in fabric.links:
+                for end in (link.a, link.b):
+                    if end.node == switch.name:
+                        thrift.set_queue_rate(end.port, packets_per_s)
+        finally:
+            thrift.close()
+
+
 def switch_epochs_ns(
     fabric: Fabric, connect: Callable[[Switch], Thrift], time_base: TimeBase
 ) -> dict[str, int]:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds frames back between the two sides of every cable: netem, or our own forwarder.
 
-With netem each cable is a bridge of its two sides and the delay is a queueing discipline of the
-side that sends. It must not stand at a host's own interface, where it would delay the frame before
-the kernel's transmit stamp. A kernel without netem has the forwarder of `wires.py`.
+With netem, what one side of a cable receives is copied to the other side's queueing discipline,
+which delays it. Two things matter for software stamps. The delay must not stand at a host's own
+interface, where it would come before the transmit stamp. And the frame must be copied (mirror; not
+redirect, not a bridge): a frame that is passed on still belongs to its sender's socket, so the next
+interface stamps it again, and ptp4l takes a second stamp for a fault.
+A kernel without netem has the forwarder of `wires.py`.
 """
 
 import json
@@ -98,12 +101,8 @@ class Netem:
     method = "netem"
 
     def __init__(self, network: Network, links: Sequence[TrueLink]) -> None:
-        cables = network.interfaces.cables
-        for program, lines in (
-            ("ip", bridge_commands(cables)),
-            ("tc", netem_commands(cables, links)),
-        ):
-            network.namespace.command(program, "-batch", "-", stdin="\n".join(lines) + "\n")
+        lines = netem_commands(network.interfaces.cables, links)
+        network.namespace.command("tc", "-batch", "-", stdin="\n".join(lines) + "\n")
 
     def check(self) -> None:
         """The kernel does not stop."""
@@ -112,7 +111,7 @@ class Netem:
         """Nothing is told."""
 
     def close(self) -> None:
-        """Bridges go with their namespace."""
+        """Everything goes with its namespace."""
 
 
 def start_cables(network: Network, links: Sequence[TrueLink]) -> CableDelays:
@@ -123,14 +122,15 @@ def start_cables(network: Network, links: Sequence[TrueLink]) -> CableDelays:
 
 
 def kernel_has_netem() -> bool:
-    """Whether a bridge with netem at a port can be made; tried in a namespace of its own."""
+    """Whether the kernel can do it all; tried in a namespace of its own."""
     if find_program("tc") is None:
         return False
     scratch = Namespace.create()
     try:
-        scratch.command("ip", "link", "add", "name", "b", "type", "bridge")
-        scratch.command("ip", "link", "add", "name", "w", "type", "veth", "peer", "name", "x")
-        scratch.command("tc", "qdisc", "add", "dev", "w", "root", "netem", "delay", "1ms")
+        for name, peer in (("a", "x"), ("b", "y")):
+            scratch.command("ip", "link", "add", "name", name, "type", "veth", "peer", "name", peer)
+        one = Direction(receives="a", sends="b", delay_ns=1_000_000)
+        scratch.command("tc", "-batch", "-", stdin="\n".join(_delay_commands(one)) + "\n")
     except BackendError:
         return False
     else:
@@ -150,24 +150,16 @@ def directions(cables: Sequence[Cable], links: Sequence[TrueLink]) -> tuple[Dire
     return tuple(result)
 
 
-def bridge_commands(cables: Sequence[Cable]) -> list[str]:
-    """Lines for `ip -batch`: a bridge per cable, which forwards everything and learns nothing."""
-    lines = []
-    for number, cable in enumerate(cables, start=1):
-        bridge = f"b{number}"
-        lines.append(
-            f"link add name {bridge} type bridge stp_state 0 ageing_time 0 mcast_snooping 0 "
-            "group_fwd_mask 0xfff8"
-        )
-        lines += [f"link set dev {side} master {bridge}" for side in (cable.wire_a, cable.wire_b)]
-        lines.append(f"link set dev {bridge} up")
-    return lines
-
-
 def netem_commands(cables: Sequence[Cable], links: Sequence[TrueLink]) -> list[str]:
-    """Lines for `tc -batch`: what leaves on a cable's side was delayed on the way there."""
+    """Lines for `tc -batch`: both directions of all cables."""
+    return [line for one in directions(cables, links) for line in _delay_commands(one)]
+
+
+def _delay_commands(one: Direction) -> list[str]:
     return [
         f"qdisc add dev {one.sends} root netem delay {one.delay_ns / 1000:.3f}us "
-        f"limit {NETEM_FRAMES_MAX}"
-        for one in directions(cables, links)
+        f"limit {NETEM_FRAMES_MAX}",
+        f"qdisc add dev {one.receives} ingress",
+        f"filter add dev {one.receives} ingress matchall "
+        f"action mirred egress mirror dev {one.sends} action drop",
     ]

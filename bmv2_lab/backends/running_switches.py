@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bmv2_lab.backends.bmv2 import MininetNetwork, switch_epochs_ns
+from bmv2_lab.backends.bmv2 import MininetNetwork, limit_queues, switch_epochs_ns
 from bmv2_lab.backends.network import Network, build_network
 from bmv2_lab.backends.process import Child
 from bmv2_lab.backends.real_time_fabric import ReadSwitch
 from bmv2_lab.backends.switches import SwitchesPlan
 from bmv2_lab.backends.time_base import TimeBase
+from bmv2_lab.backends.variant import SCALES
 from bmv2_lab.draw import DrawnFabric
 
 
@@ -71,6 +72,8 @@ def _start_bmv2(
     stack.callback(mininet.close)
 
     def forward(time_base: TimeBase) -> ReadSwitch:
+        if SCALES["bmv2"].queue_rate_pps:
+            limit_queues(drawn.fabric, mininet.connect_thrift, SCALES["bmv2"].queue_rate_pps)
         epochs_ns = switch_epochs_ns(drawn.fabric, mininet.connect_thrift, time_base)
         return lambda name, true_ns: true_ns + epochs_ns[name]
 

@@ -46,11 +46,13 @@ class BackendScale:
     """Whether each switch's clock has a rate of its own, or is the kernel's."""
     software_scale: int
     """Injected software delays (stalls, stragglers) are so many times the scenario's."""
+    queue_rate_pps: int
+    """BMv2: packets a second that each cabled port sends at most; 0: no limit, and no queue."""
     qps_per_peer_max: int
     steps_per_window_max: int
     step_spread_ns: int
-    """A step's messages are posted over this: 900 packets a second through three BMv2 switches, with
-    their reports, keep two cores three quarters busy; 2,500 are too many."""
+    """A step's messages are posted over this: 900 packets a second through three BMv2 switches,
+    with their reports, keep two cores three quarters busy; 2,500 are too many."""
     payload_bytes: int
 
 
@@ -66,6 +68,7 @@ SCALES = {
         stamp_unit_ns=1,
         switch_clocks_run_free=True,
         software_scale=200,
+        queue_rate_pps=0,
         qps_per_peer_max=8,
         steps_per_window_max=2,
         step_spread_ns=400 * NS_PER_MS,
@@ -82,6 +85,7 @@ SCALES = {
         stamp_unit_ns=1_000,
         switch_clocks_run_free=False,
         software_scale=400,
+        queue_rate_pps=2_000,
         qps_per_peer_max=6,
         steps_per_window_max=1,
         step_spread_ns=850 * NS_PER_MS,

@@ -14,6 +14,7 @@ import pytest
 from bmv2_lab.backends.needs import missing_of
 from bmv2_lab.backends.real_time_run import run_real_time
 from bmv2_lab.scenarios import SCENARIOS
+from correction.records import UNKNOWN_U32
 from tempotrace.demo_run import FinishedDemo, run_demo
 from tests.support.real_time_lab import running_lab
 
@@ -71,6 +72,14 @@ def test_stamps_are_bmv2s(finished: FinishedDemo) -> None:
     stamps = hops["ingress_tstamp_local_ns"]
     assert np.all(stamps % US == 0)
     assert np.all((stamps > 0) & (stamps < 300_000_000_000))
+
+
+def test_queues_fill_where_ports_have_rates(finished: FinishedDemo) -> None:
+    """Thrift gave every cabled port a rate; the packets of a message meet each other's queue."""
+    depths = finished.analysis.collection.hops["queue_depth"]
+    known = depths[depths != UNKNOWN_U32]
+    assert len(known) > 100
+    assert known.max() >= 1
 
 
 def test_the_truth_has_the_switches_clocks(finished: FinishedDemo) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bmv2_lab.backends import bmv2
 from bmv2_lab.backends.bmv2 import mininet_plan
-from bmv2_lab.backends.cable_delays import bridge_commands, directions, netem_commands
+from bmv2_lab.backends.cable_delays import directions, netem_commands
 from bmv2_lab.backends.network import HOST_INTERFACE, host_commands, interfaces_of, link_commands
 from bmv2_lab.truth import TrueLink
 from controller.fabric_generate import leaf_spine
@@ -71,23 +71,23 @@ def test_each_direction_has_its_own_delay() -> None:
 
 
 def test_netem_stands_at_the_side_that_sends() -> None:
-    """A frame from a is delayed where it leaves towards b, never at a host's own interface."""
+    """A frame from a is copied to where it leaves towards b, and delayed there."""
     lines = netem_commands(INTERFACES.cables, LINKS)
-    assert lines[0] == "qdisc add dev w1b root netem delay 1.000us limit 100000"
-    assert lines[1] == "qdisc add dev w1a root netem delay 2500.000us limit 100000"
-    assert not any(f"dev {HOST_INTERFACE}" in line for line in lines)
-
-
-def test_bridges_join_both_sides_and_learn_nothing() -> None:
-    """One bridge a cable; it forwards link-local addresses too."""
-    lines = bridge_commands(INTERFACES.cables)
-    assert lines[0].startswith("link add name b1 type bridge stp_state 0 ageing_time 0")
-    assert "group_fwd_mask 0xfff8" in lines[0]
-    assert lines[1:4] == [
-        "link set dev w1a master b1",
-        "link set dev w1b master b1",
-        "link set dev b1 up",
+    assert lines[:4] == [
+        "qdisc add dev w1b root netem delay 1.000us limit 100000",
+        "qdisc add dev w1a ingress",
+        "filter add dev w1a ingress matchall action mirred egress mirror dev w1b action drop",
+        "qdisc add dev w1a root netem delay 2500.000us limit 100000",
     ]
+    assert len(lines) == 6 * len(LINKS)
+
+
+def test_no_delay_stands_at_an_end() -> None:
+    """At a host's own interface it would come before the transmit stamp."""
+    sides = {cable.wire_a for cable in INTERFACES.cables}
+    sides |= {cable.wire_b for cable in INTERFACES.cables}
+    lines = netem_commands(INTERFACES.cables, LINKS)
+    assert {line.split()[3] for line in lines} == sides
 
 
 def test_bmv2_gets_ports_and_sockets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,11 @@ def test_sockets_are_read_while_it_waits() -> None:
         got: list[bytes] = []
         seen: list[int] = []
         engine.add_reader(ours, lambda: got.append(ours.recv(10)))
-        engine.at(MS, lambda: theirs.send(b"x"))
+
+        def send() -> None:
+            theirs.send(b"x")
+
+        engine.at(MS, send)
         engine.run(20 * MS, seen.append)
     assert got == [b"x"]
     assert len(seen) == 1
