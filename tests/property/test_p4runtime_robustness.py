@@ -265,5 +265,6 @@ def test_huge_batch_gets_a_code_for_each_update(served: Server) -> None:
     answer = served.run(work())
     assert answer.code == 0, answer
     assert any(0 < number < count for number in progress)
-    answer = served.run(served.peer.write(*batch))
-    assert answer.details == [6] * count
+    # Fewer errors than updates above: gRPC carries them in its trailers, which HTTP/2 limits.
+    answer = served.run(served.peer.write(*batch[:2_000]))
+    assert answer.details == [6] * 2_000
