@@ -16,6 +16,7 @@ from bmv2_lab.scenarios.disturbances import (
     GrandmasterFailover,
     LinkFlap,
     NtpFallback,
+    PfcStorm,
     Rehash,
     SwitchRestart,
 )
@@ -26,7 +27,7 @@ from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.truth import TrueEvent
 from controller.client import deploy, write_routes
 from controller.deploy_result import DeployResult
-from controller.fabric import Fabric, LinkEnd
+from controller.fabric import Fabric, LinkEnd, cabling
 from controller.pipeline import Pipeline
 
 
@@ -119,6 +120,8 @@ def stage(lab: VirtualFabric, fabric: Fabric, seed: int) -> tuple[Turn, ...]:
                 turns += _switch_restart(event, lab, fabric)
             case GrandmasterFailover():
                 _grandmaster_failover(event, lab, fabric, seed)
+            case PfcStorm():
+                _pfc_storm(event, lab, fabric)
             case NtpFallback():
                 _ntp_fallback(event, lab, fabric, seed, index)
     return tuple(sorted(turns, key=lambda turn: turn.at_ns))
@@ -208,6 +211,20 @@ def _grandmaster_failover(
 
     lab.engine.at(event.at_ns, lab.ptp_transmitter.stop)
     lab.engine.at(back_ns, take_over)
+
+
+def _pfc_storm(event: PfcStorm, lab: VirtualFabric, fabric: Fabric) -> None:
+    _record(
+        lab,
+        kind="pfc_storm",
+        entity=event.host,
+        from_true_ns=event.from_ns,
+        until_true_ns=event.until_ns,
+    )
+    for near, far in cabling(fabric).items():
+        if far.node == event.host:
+            lab.engine.at(event.from_ns, lab.pause, near, True)
+            lab.engine.at(event.until_ns, lab.pause, near, False)
 
 
 def _ntp_fallback(

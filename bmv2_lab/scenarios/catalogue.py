@@ -54,7 +54,7 @@ _ALL = (
     Scenario(
         name="tiny-2x2",
         summary="2 leaves x 2 spines, 4 hosts, 7 s: small enough for the real-time backends on a "
-        "machine with two cores; no bad link, since two spines cannot tell which one it is",
+        "machine with two cores; no bad link, since two spines cannot tell which one it is; slow senders and receivers",
         leaves=2,
         spines=2,
         duration_ns=7 * NS_PER_S,
@@ -64,8 +64,8 @@ _ALL = (
         qps_per_peer=4,
         faults_hop=0,
         faults_link=0,
-        faults_sender=0,
-        faults_receiver=0,
+        faults_sender=2,
+        faults_receiver=2,
     ),
     Scenario(
         name="transparent-clock-4x4",

@@ -102,5 +102,16 @@ class NtpFallback:
     noise_sd_ns: int
 
 
-Event: TypeAlias = Rehash | LinkFlap | ClockStep | SwitchRestart | GrandmasterFailover | NtpFallback
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PfcStorm:
+    """A NIC takes no more RoCE for a while: it keeps its switch port paused."""
+
+    host: str
+    from_ns: int
+    until_ns: int
+
+
+Event: TypeAlias = (
+    ClockStep | GrandmasterFailover | LinkFlap | NtpFallback | PfcStorm | Rehash | SwitchRestart
+)
 """Something that happens while the scenario runs."""

@@ -51,6 +51,16 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LosslessRoce:
+    """PFC for the RoCE class in every switch and NIC, and DCQCN in the NICs."""
+
+    xoff_bytes: int
+    """What one ingress port may have in a switch before its peer is paused."""
+    xon_bytes: int
+    """Below this the peer may go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLoop:
     """The engine feeds transparent clocks while the fabric runs; instants of true time in ns."""
 
@@ -130,6 +140,8 @@ class Scenario:
     stamp_biases: tuple[StampBias, ...] = ()
     straggler: Straggler | None = None
     wrong_correction: WrongCorrection | None = None
+    lossless: LosslessRoce | None = None
+    """None: queues are cut off at their limit, and NICs send at line rate."""
     spraying: bool = False
     """NICs give each packet of a message a UDP source port of its own, and so a path."""
     retransmit_ns: int | None = None

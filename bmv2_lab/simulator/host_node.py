@@ -8,9 +8,12 @@ import zlib
 from collections.abc import Callable
 
 from bmv2_lab.simulator.clocks import SteeredClock
-from bmv2_lab.simulator.egress_port import OVERHEAD_BYTES
+from bmv2_lab.simulator.egress_port import OVERHEAD_BYTES, QueueState
 from bmv2_lab.simulator.engine import Engine
+from bmv2_lab.simulator.lossless_port import LosslessPort
+from bmv2_lab.simulator.pfc import LOSSLESS_QUEUE
 from bmv2_lab.simulator.wire import Wire, wire_bytes
+from controller.fabric import ROCE_UDP_PORT
 from controller.telemetry.datagram import ETHER_TYPE_PTP
 
 FLOW = slice(26, 38)
@@ -32,6 +35,7 @@ class HostNode:
         "_engine",
         "_free_ns",
         "_handlers",
+        "_ports",
         "_rate_bps",
         "_wires",
         "name",
@@ -51,12 +55,15 @@ class HostNode:
         self._rate_bps = rate_bps
         self._free_ns: list[int] = []
         self._wires: list[Wire] = []
+        self._ports: list[LosslessPort] = []
         self._handlers: dict[int, OnFrame] = {}
 
-    def attach(self, wire: Wire) -> None:
-        """Cable the NIC's next port."""
+    def attach(self, wire: Wire, port: LosslessPort | None = None) -> None:
+        """Cable the NIC's next port; `port`: its queues, where they can be paused."""
         self._wires.append(wire)
         self._free_ns.append(0)
+        if port is not None:
+            self._ports.append(port)
 
     def handle(self, udp_dst_port: int, on_frame: OnFrame) -> None:
         """Give frames to this UDP port, or of the EtherType of PTP, to `on_frame`."""
@@ -66,6 +73,9 @@ class HostNode:
         """Queue a frame in the NIC; `on_sent` gets the stamp when its first bit leaves."""
         assert self._wires, "attach() comes first"
         way = zlib.crc32(frame[FLOW]) % len(self._wires) if len(self._wires) > 1 else 0
+        if self._ports:
+            self._queue(self._ports[way], self._wires[way], frame, on_sent)
+            return
         start_ns = max(self._engine.now_ns, self._free_ns[way])
         work_ns = (wire_bytes(frame) + OVERHEAD_BYTES) * 8e9 / self._rate_bps
         self._free_ns[way] = start_ns + round(work_ns)
@@ -87,6 +97,17 @@ class HostNode:
         local_ns = self.phc.read_ns(true_ns)
         self.true_of_stamp[local_ns] = true_ns
         return local_ns
+
+    def _queue(self, port: LosslessPort, wire: Wire, frame: bytes, on_sent: OnSent | None) -> None:
+        """Through the NIC's queues: RoCE can be paused, all else goes on."""
+        frame_bytes = wire_bytes(frame)
+
+        def send(_state: QueueState) -> int:
+            self._transmit(wire, frame, on_sent)
+            return round(port.frame_work_ns(frame_bytes))
+
+        is_roce = frame[UDP_DST_PORT] == ROCE_UDP_PORT.to_bytes(2, "big")
+        port.enqueue(LOSSLESS_QUEUE if is_roce else 0, frame_bytes, send)
 
     def _transmit(self, wire: Wire, frame: bytes, on_sent: OnSent | None) -> None:
         if on_sent is not None:

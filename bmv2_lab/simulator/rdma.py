@@ -12,6 +12,8 @@ from functools import partial
 
 import numpy as np
 
+from bmv2_lab.simulator.dcqcn import CNP_INTERVAL_NS, Dcqcn
+from bmv2_lab.simulator.egress_port import OVERHEAD_BYTES
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.host_node import HostNode
 from controller.fabric import ROCE_UDP_PORT, Host
@@ -21,6 +23,7 @@ from controller.telemetry.frames import (
     RoceFlow,
     icrc_is_valid,
     roce_ack_frame,
+    roce_cnp_frame,
     roce_frame,
 )
 from controller.telemetry.layout import BTH, ETHERNET, IPV4, UDP
@@ -104,6 +107,11 @@ class Transfer:
     on_received: Callable[["Transfer"], None] | None = None
     on_done: Callable[["Transfer"], None] | None = None
 
+    @property
+    def packets(self) -> int:
+        """How many packets it has."""
+        return ((self.psn_last - self.psn_first) & PSN_MASK) + 1
+
 
 @dataclass(slots=True, kw_only=True)
 class RdmaCounters:
@@ -117,6 +125,8 @@ class RdmaCounters:
     """Data frames that had arrived before; acknowledged again."""
     retransmitted: int = 0
     """Data frames sent again because no acknowledgement came."""
+    congestion_notifications: int = 0
+    """CNPs received."""
     congestion_marks: int = 0
     """Data frames that came marked Congestion Experienced."""
 
@@ -133,9 +143,12 @@ class RdmaHost:
         rng: np.random.Generator,
         retransmit_ns: int | None = None,
         spraying: bool = False,
+        line_rate_bps: int | None = None,
+        cnp_dscp: int = 0,
     ) -> None:
         """retransmit_ns: what is not acknowledged after this is sent again; None: never.
-        spraying: each data packet has a UDP source port, and so a path, of its own."""
+        spraying: each data packet has a UDP source port, and so a path, of its own.
+        line_rate_bps: of the NIC whose queue pairs are under DCQCN; None: they are not."""
         self.node = node
         self.counters = RdmaCounters()
         self._engine = engine
@@ -143,6 +156,11 @@ class RdmaHost:
         self._rng = rng
         self._retransmit_ns = retransmit_ns
         self._spraying = spraying
+        self._line_rate_bps = line_rate_bps
+        self._cnp_dscp = cnp_dscp
+        self.rates: dict[int, Dcqcn] = {}
+        """By local queue pair, where DCQCN is on."""
+        self._cnp_sent_ns: dict[tuple[int, int], int] = {}
         self._psn_next: dict[int, int] = {}
         self._flows: dict[tuple[int, int], RoceFlow] = {}
         self._sending: dict[tuple[int, int], Transfer] = {}
@@ -182,22 +200,37 @@ class RdmaHost:
 
     def _transmit(self, transfer: Transfer) -> None:
         """Send all packets of the message that are not acknowledged."""
-        packets = ((transfer.psn_last - transfer.psn_first) & PSN_MASK) + 1
-        payload = bytes([transfer.psn_first & 0xFF]) * (transfer.bytes // packets)
-        for index in range(packets):
-            psn = (transfer.psn_first + index) & PSN_MASK
-            if psn not in transfer.unacknowledged:
-                continue
-            frame = roce_frame(
-                self._sprayed(transfer.qp, psn) if self._spraying else self._flow(transfer.qp),
-                opcode=_opcode(index, packets),
-                psn=psn,
-                ack_request=True,
-                payload=payload,
-            )
-            self.node.send(frame, partial(_sent, transfer, index, packets))
+        if self._line_rate_bps is None:
+            for index in range(transfer.packets):
+                self._send_packet(transfer, index)
+        else:
+            self._send_paced(transfer, 0)
         if self._retransmit_ns is not None:
             self._engine.at(self._engine.now_ns + self._retransmit_ns, self._repeat, transfer)
+
+    def _send_paced(self, transfer: Transfer, index: int) -> None:
+        """Send one packet, and the next when the queue pair's rate allows."""
+        assert self._line_rate_bps is not None
+        self._send_packet(transfer, index)
+        if index + 1 < transfer.packets:
+            rate = self.rates.setdefault(transfer.qp.local_qpn, Dcqcn())
+            rate.advance(self._engine.now_ns)
+            bits = (transfer.bytes // transfer.packets + OVERHEAD_BYTES) * 8
+            gap_ns = round(bits * 1e9 / (self._line_rate_bps * rate.rate_share))
+            self._engine.at(self._engine.now_ns + gap_ns, self._send_paced, transfer, index + 1)
+
+    def _send_packet(self, transfer: Transfer, index: int) -> None:
+        psn = (transfer.psn_first + index) & PSN_MASK
+        if psn not in transfer.unacknowledged:
+            return
+        frame = roce_frame(
+            self._sprayed(transfer.qp, psn) if self._spraying else self._flow(transfer.qp),
+            opcode=_opcode(index, transfer.packets),
+            psn=psn,
+            ack_request=True,
+            payload=bytes([transfer.psn_first & 0xFF]) * (transfer.bytes // transfer.packets),
+        )
+        self.node.send(frame, partial(_sent, transfer, index, transfer.packets))
 
     def _repeat(self, transfer: Transfer) -> None:
         if transfer.unacknowledged:
@@ -229,11 +262,16 @@ class RdmaHost:
         bth = decode(BTH, frame, BTH_OFFSET)
         if bth.opcode == BthOpcode.ACKNOWLEDGE:
             self._on_ack(bth.dest_qp, bth.psn)
+        elif bth.opcode == BthOpcode.CNP:
+            self.counters.congestion_notifications += 1
+            if bth.dest_qp in self.rates:
+                self.rates[bth.dest_qp].on_cnp(self._engine.now_ns)
         else:
-            self.counters.congestion_marks += frame[TRAFFIC_CLASS_OFFSET] & ECN_MASK == ECN_CE
-            self._on_data(bth.dest_qp, bth.psn, rx_local_ns)
+            marked = frame[TRAFFIC_CLASS_OFFSET] & ECN_MASK == ECN_CE
+            self.counters.congestion_marks += marked
+            self._on_data(bth.dest_qp, bth.psn, rx_local_ns, marked=marked)
 
-    def _on_data(self, dest_qp: int, psn: int, rx_local_ns: int) -> None:
+    def _on_data(self, dest_qp: int, psn: int, rx_local_ns: int, *, marked: bool) -> None:
         self.counters.data_frames += 1
         transfer = self._receiving.get((dest_qp, psn))
         if transfer is None:
@@ -258,8 +296,19 @@ class RdmaHost:
             local_qpn=transfer.qp.remote_qpn,
             remote_qpn=transfer.qp.local_qpn,
         )
+        if marked and self._line_rate_bps is not None:
+            self._notify(reverse)
         ack = roce_ack_frame(self._flow(reverse), psn=psn, msn=self.counters.data_frames)
         self._engine.at(now_ns + NIC_ACK_NS, self.node.send, ack)
+
+    def _notify(self, reverse: QueuePair) -> None:
+        """DCQCN's notification point: a CNP for a marked packet, not too many."""
+        key, now_ns = (reverse.local_qpn, reverse.remote_qpn), self._engine.now_ns
+        if now_ns - self._cnp_sent_ns.get(key, -CNP_INTERVAL_NS) < CNP_INTERVAL_NS:
+            return
+        self._cnp_sent_ns[key] = now_ns
+        cnp = roce_cnp_frame(replace(self._flow(reverse), dscp=self._cnp_dscp))
+        self._engine.at(now_ns + NIC_ACK_NS, self.node.send, cnp)
 
     def _received(self, transfer: Transfer) -> None:
         transfer.received_local_ns = self.node.stamp_ns(self._engine.now_ns)

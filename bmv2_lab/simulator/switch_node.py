@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection
 from bmv2_lab.simulator.clocks import Oscillator
 from bmv2_lab.simulator.egress_port import EgressPort, QueueState
 from bmv2_lab.simulator.engine import Engine
-from bmv2_lab.simulator.wire import Wire, wire_bytes
+from bmv2_lab.simulator.lossless_port import LosslessPort
+from bmv2_lab.simulator.pfc import PfcAccount
+from bmv2_lab.simulator.wire import FCS_BYTES, Wire, wire_bytes
 from bmv2_lab.switch import EgressCopy, EmbeddedSwitch, Emitted
 
 INGRESS_PROCESSING_NS = 400
@@ -36,6 +38,7 @@ class SwitchNode:
         "dark",
         "name",
         "oscillator",
+        "pfc",
         "switch",
     )
 
@@ -58,21 +61,23 @@ class SwitchNode:
         self.before_send: EgressHook | None = None
         self.dark = False
         """It boots: whatever comes is lost."""
+        self.pfc: PfcAccount | None = None
+        """None: nobody is paused."""
         self._engine = engine
         self._stamp_unit_ns = stamp_unit_ns
         self._report_ports = report_ports
         self._on_report = on_report
         self._on_cpu = on_cpu
-        self._ports: dict[int, EgressPort] = {}
+        self._ports: dict[int, EgressPort | LosslessPort] = {}
         self._wires: dict[int, Wire] = {}
         switch.on_packet_out = self.packet_out
 
-    def attach(self, port: int, egress: EgressPort, wire: Wire) -> None:
+    def attach(self, port: int, egress: EgressPort | LosslessPort, wire: Wire) -> None:
         """Cable `port`."""
         self._ports[port] = egress
         self._wires[port] = wire
 
-    def egress_port(self, port: int) -> EgressPort:
+    def egress_port(self, port: int) -> EgressPort | LosslessPort:
         """The queues of `port`."""
         return self._ports[port]
 
@@ -91,7 +96,7 @@ class SwitchNode:
         if self.dark:
             return
         for copy in self.switch.ingress(frame, port, self._stamp(stamp_true_ns)):
-            self._to_port(copy, frame)
+            self._to_port(copy, frame, port)
 
     def packet_out(self, frame: bytes) -> None:
         """A frame with its `packet_out` header comes in on the CPU port now."""
@@ -100,7 +105,7 @@ class SwitchNode:
             now_ns + INGRESS_PROCESSING_NS, self.receive, frame, self.switch.cpu_port, now_ns
         )
 
-    def _to_port(self, copy: EgressCopy, frame: bytes) -> None:
+    def _to_port(self, copy: EgressCopy, frame: bytes, ingress_port: int) -> None:
         queues = self._ports.get(copy.egress_port)
         if queues is None:  # no cable: no queueing
             now_ns = self._engine.now_ns
@@ -111,11 +116,17 @@ class SwitchNode:
             return
         if self.before_enqueue is not None:
             self.before_enqueue(self.name, copy.egress_port, frame)
-        queues.enqueue(
-            copy.queue_id,
-            copy.packet_bytes_len + 4,
-            lambda state: self._egress(copy, state),
-        )
+        frame_bytes, pfc = copy.packet_bytes_len + FCS_BYTES, self.pfc
+        if pfc is None:
+            queues.enqueue(copy.queue_id, frame_bytes, lambda state: self._egress(copy, state))
+            return
+
+        def leave(state: QueueState) -> int:
+            pfc.left(ingress_port, copy.queue_id, frame_bytes)
+            return self._egress(copy, state)
+
+        pfc.arrived(ingress_port, copy.queue_id, frame_bytes)
+        queues.enqueue(copy.queue_id, frame_bytes, leave)
 
     def _egress(self, copy: EgressCopy, state: QueueState) -> int:
         if self.dark:
@@ -134,7 +145,7 @@ class SwitchNode:
             if isinstance(output, Emitted):
                 took_ns += self._emit(output)
             else:
-                self._to_port(output, b"")
+                self._to_port(output, b"", output.egress_port)
         return round(took_ns)
 
     def _emit(self, output: Emitted) -> float:

@@ -19,6 +19,8 @@ from bmv2_lab.simulator.egress_port import EgressPort
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.faults import FaultInjector
 from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.lossless_port import LosslessPort
+from bmv2_lab.simulator.pfc import LOSSLESS_QUEUE, REACTION_NS, PfcAccount
 from bmv2_lab.simulator.ptm import PtmReader
 from bmv2_lab.simulator.ptp import PtpClient, PtpTransmitter
 from bmv2_lab.simulator.rdma import RdmaHost
@@ -28,7 +30,7 @@ from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.clock_pairs import CrossStamp
-from controller.fabric import Host, LinkEnd
+from controller.fabric import Host, LinkEnd, cabling
 from controller.ptp_log import exchange_line, servo_line
 from controller.routing import collector_ports
 
@@ -38,6 +40,8 @@ STEP_START_NS = 20_000_000
 """From a window's start to its first step."""
 BPS_PER_GBPS = 1_000_000_000
 PTM_INTERVAL_NS = 100_000_000
+CNP_DSCP = 46
+"""Congestion notifications are control traffic: they must not wait behind what they are about."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +61,8 @@ class LabResult:
     """By host, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
     cross_stamps: list[tuple[int, CrossStamp]] = field(default_factory=list)
     """(true instant, for scoring alone; what the machine logs)."""
+    pauses: list[tuple[int, LinkEnd, bool]] = field(default_factory=list)
+    """(true instant, sending end, whether it is paused or may go on)."""
     cpu_frames: int = 0
     """Packets that switches sent to the controller."""
 
@@ -98,7 +104,10 @@ class VirtualFabric:
         }
         self.wires: dict[LinkEnd, Wire] = {}
         """By sending end."""
+        self.lossless_ports: dict[LinkEnd, LosslessPort] = {}
+        """By sending end, where RoCE is lossless."""
         self._cable()
+        self._start_pfc()
         self.ptp_clients: dict[str, PtpClient] = {}
         self._start_ptp()
         self._start_ptm()
@@ -176,8 +185,15 @@ class VirtualFabric:
             receive=receive,
         )
         self.wires[sender] = wire
+        lossless = self.scenario.lossless is not None
+        port = LosslessPort(self.engine, rate_bps) if lossless else None
+        if port is not None:
+            self.lossless_ports[sender] = port
         if sender.node in self.host_nodes:
-            self.host_nodes[sender.node].attach(wire)
+            self.host_nodes[sender.node].attach(wire, port)
+            return
+        if port is not None:
+            self.switch_nodes[sender.node].attach(sender.port, port, wire)
             return
         background = {
             queue_id: BackgroundLoad(
@@ -188,6 +204,32 @@ class VirtualFabric:
         self.switch_nodes[sender.node].attach(
             sender.port, EgressPort(self.engine, rate_bps, background), wire
         )
+
+    def _start_pfc(self) -> None:
+        lossless = self.scenario.lossless
+        if lossless is None:
+            return
+        peers = cabling(self._fabric)
+        delays_ns = {}
+        for link, true_link in zip(self._fabric.links, self._drawn.links, strict=True):
+            delays_ns[link.a], delays_ns[link.b] = true_link.a_to_b_ns, true_link.b_to_a_ns
+        for name, node in self.switch_nodes.items():
+
+            def send_pause(port: int, paused: bool, name: str = name) -> None:
+                near = LinkEnd(node=name, port=port)
+                at_ns = self.engine.now_ns + delays_ns[near] + REACTION_NS
+                self.engine.at(at_ns, self.pause, peers[near], paused)
+
+            node.pfc = PfcAccount(
+                xoff_bytes=lossless.xoff_bytes,
+                xon_bytes=lossless.xon_bytes,
+                send_pause=send_pause,
+            )
+
+    def pause(self, sender: LinkEnd, paused: bool) -> None:
+        """The peer of a sending end says XOFF or XON for the RoCE class."""
+        self.result.pauses.append((self.engine.now_ns, sender, paused))
+        self.lossless_ports[sender].pause(LOSSLESS_QUEUE, paused)
 
     def _receiver(self, end: LinkEnd) -> tuple[Receive, int, str]:
         if end.node in self.host_nodes:
@@ -249,6 +291,8 @@ class VirtualFabric:
     def _make_endpoints(self) -> dict[str, RdmaHost]:
         roce = self._fabric.qos.class_named("roce")
         assert roce is not None, "the lab's fabric has a RoCE class"
+        under_control = self.scenario.lossless is not None
+        line_rate_bps = self.scenario.speed_gbps * BPS_PER_GBPS if under_control else None
         return {
             name: RdmaHost(
                 self.engine,
@@ -257,6 +301,8 @@ class VirtualFabric:
                 rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
                 retransmit_ns=self.scenario.retransmit_ns,
                 spraying=self.scenario.spraying,
+                line_rate_bps=line_rate_bps,
+                cnp_dscp=CNP_DSCP,
             )
             for index, (name, node) in enumerate(self.host_nodes.items())
         }
