@@ -54,7 +54,8 @@ _ALL = (
     Scenario(
         name="tiny-2x2",
         summary="2 leaves x 2 spines, 4 hosts, 7 s: small enough for the real-time backends on a "
-        "machine with two cores; no bad link, since two spines cannot tell which one it is; slow senders and receivers",
+        "machine with two cores; slow senders and receivers, but no bad link, since two spines "
+        "cannot tell which one it is",
         leaves=2,
         spines=2,
         duration_ns=7 * NS_PER_S,
