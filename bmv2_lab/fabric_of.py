@@ -2,19 +2,22 @@
 """The `fabric.yaml` of a scenario: what its operator would declare, never what is true."""
 
 from dataclasses import replace
+from ipaddress import IPv4Network
 
 import numpy as np
 
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.topologies import cabled
-from controller.fabric import DeviceModel, Fabric, PtpRole, TrafficClass
+from controller.fabric import PROTOCOL_UDP, DeviceModel, Fabric, PtpRole, TrafficClass
 from controller.fabric_check import check_fabric
 from controller.fabric_generate import device_models, leaf_spine
-from controller.fabric_telemetry import DEFAULT_REPORTS, EthernetPtp, Probes, QueueReport
+from controller.fabric_telemetry import DEFAULT_REPORTS, EthernetPtp, Probes, PuntRule, QueueReport
 from controller.routing import attached_hosts
 from controller.targets import BMV2, NO_PROGRAM
 from correction.model import ClockKind
 
+SWITCH_ADDRESSES = IPv4Network("10.254.0.0/16")
+"""Of the generator's plan: what is sent to one is for its CPU."""
 ROUTER_MODEL = "plain-router"
 LENGTH_TOLERANCE_M = 1.0
 QUEUE_REPORT_QUOTA = 1_000
@@ -64,6 +67,11 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
             ),
         ),
     )
+    if scenario.boundary_clocks:
+        to_switches = PuntRule(
+            name="to-switches", protocol=PROTOCOL_UDP, destination=SWITCH_ADDRESSES
+        )
+        fabric = replace(fabric, punt=(*fabric.punt, to_switches))
     if scenario.ptp_over_ethernet:
         fabric = replace(fabric, ptp=replace(fabric.ptp, ethernet=EthernetPtp.TREE))
     if scenario.queue_report_packets:
@@ -155,8 +163,7 @@ def _declare(model: DeviceModel, scenario: Scenario) -> DeviceModel:
     corrects = model.kind is ClockKind.SWITCH and (
         scenario.closed_loop is not None or scenario.wrong_correction is not None
     )
-    return replace(
-        model,
-        stamp_jitter_ns=jitter_ns,
-        ptp_role=PtpRole.TRANSPARENT_CLOCK if corrects else model.ptp_role,
-    )
+    role = PtpRole.TRANSPARENT_CLOCK if corrects else model.ptp_role
+    if scenario.boundary_clocks and model.kind is ClockKind.SWITCH:
+        role = PtpRole.BOUNDARY_CLOCK
+    return replace(model, stamp_jitter_ns=jitter_ns, ptp_role=role)

@@ -114,6 +114,8 @@ class Scenario:
     """Between two Syncs to one client (logSyncInterval -2)."""
     ptp_dscp: int = 0
     """0: best effort, as in a fabric without QoS for PTP; 46: the control queue."""
+    boundary_clocks: bool = False
+    """Every switch ends PTP and serves its neighbours further down."""
     ptp_over_ethernet: bool = False
     """Multicast over Ethernet along the grandmaster's tree, in place of unicast over UDP."""
     qps_per_peer: int = 16

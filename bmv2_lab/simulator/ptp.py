@@ -11,11 +11,13 @@ kept: t1..t4, c1 and c2 with the identities of the messages, and every adjustmen
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from bmv2_lab.simulator.clocks import SteeredClock
 from bmv2_lab.simulator.engine import Engine
-from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.host_node import OnFrame, OnSent
 from bmv2_lab.simulator.servo import PiServo
 from controller.fabric import Host, Ptp
 from controller.fabric_telemetry import EthernetPtp
@@ -56,6 +58,20 @@ def clock_identity(mac: int) -> int:
     return (mac >> 24) << 40 | 0xFFFE << 24 | (mac & 0xFFFFFF)
 
 
+class PtpNode(Protocol):
+    """What PTP needs of a host, or of a switch that is a boundary clock."""
+
+    @property
+    def phc(self) -> SteeredClock:
+        """The clock that stamps, and is steered."""
+
+    def handle(self, udp_dst_port: int, on_frame: OnFrame) -> None:
+        """Give frames to this UDP port, or of the EtherType of PTP, to `on_frame`."""
+
+    def send(self, frame: bytes, on_sent: OnSent | None = None) -> None:
+        """Send; `on_sent` gets the stamp of an event message."""
+
+
 def udp_path(source: Host, destination: Host, dscp: int) -> PtpAddresses:
     """Unicast over UDP and IPv4."""
     return PtpAddresses(
@@ -91,7 +107,7 @@ class PtpClient:
     def __init__(
         self,
         engine: Engine,
-        node: HostNode,
+        node: PtpNode,
         host: Host,
         transmitter: Host,
         ptp: Ptp,
@@ -246,7 +262,7 @@ class PtpTransmitter:
     def __init__(
         self,
         engine: Engine,
-        node: HostNode,
+        node: PtpNode,
         host: Host,
         clients: tuple[Host, ...],
         ptp: Ptp,

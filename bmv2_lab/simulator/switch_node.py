@@ -31,12 +31,15 @@ class SwitchNode:
         "_on_report",
         "_ports",
         "_report_ports",
+        "_stamp_true_ns",
         "_stamp_unit_ns",
         "_wires",
         "before_enqueue",
         "before_send",
         "dark",
         "name",
+        "on_frame_sent",
+        "on_punted",
         "oscillator",
         "pfc",
         "switch",
@@ -61,6 +64,12 @@ class SwitchNode:
         self.before_send: EgressHook | None = None
         self.dark = False
         """It boots: whatever comes is lost."""
+        self.on_punted: Callable[[bytes, int], None] | None = None
+        """`on_punted(frame, stamp_true_ns)`: a packet for the CPU, `packet_in` header first, and
+        the true instant of its ingress stamp."""
+        self.on_frame_sent: Callable[[bytes], None] | None = None
+        """A frame leaves on a cable; its egress stamp was taken now."""
+        self._stamp_true_ns = 0
         self.pfc: PfcAccount | None = None
         """None: nobody is paused."""
         self._engine = engine
@@ -95,6 +104,7 @@ class SwitchNode:
         """A frame reaches the traffic manager; its ingress stamp was taken at `stamp_true_ns`."""
         if self.dark:
             return
+        self._stamp_true_ns = stamp_true_ns
         for copy in self.switch.ingress(frame, port, self._stamp(stamp_true_ns)):
             self._to_port(copy, frame, port)
 
@@ -153,12 +163,16 @@ class SwitchNode:
         if wire is not None:
             if self.before_send is not None:
                 self.before_send(self.name, output.port, output.frame)
+            if self.on_frame_sent is not None:
+                self.on_frame_sent(output.frame)
             wire.send(output.frame)
             return self._ports[output.port].frame_work_ns(wire_bytes(output.frame))
         if output.port in self._report_ports:
             self._on_report(output.frame)
         else:
             self._on_cpu(output.frame)
+            if self.on_punted is not None:
+                self.on_punted(output.frame, self._stamp_true_ns)
         return 0.0
 
     def _stamp(self, true_ns: int) -> int:
