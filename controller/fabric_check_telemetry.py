@@ -14,6 +14,11 @@ from controller.watchlist import roce_entry_count_max
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
 
+NODE_ID_BIT = 0x8000
+"""INT instruction bit 0."""
+REPORTED_BITS = 0x7E00
+"""What switches put into postcards (docs/p4.md); the node id is in every report's header."""
+
 WATCHLIST_ENTRY_COUNT_MAX = 1_024
 """Entries that one watchlist may take in a switch: a quarter of the table."""
 INT_STACK_WORDS_MAX = 252
@@ -176,6 +181,14 @@ def _roce(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[Fabri
             yield FabricProblem(
                 (*path, key), f"it has no meaning in mode {mode.value}; expected no such key"
             )
+    yield from _watched_bits(watchlist, path)
+    watched = next((c for c in fabric.qos.classes if c.name == watchlist.traffic_class), None)
+    if watched is not None and watched.dscp % 2:
+        yield FabricProblem(
+            (*path, "class"),
+            f"class {watched.name!r} has the odd DSCP {watched.dscp}, which marks INT; expected a "
+            "class with an even one",
+        )
     if watchlist.change_only and mode is not WatchMode.XD:
         yield FabricProblem(
             (*path, "change_only"),
@@ -261,9 +274,24 @@ def _reports(fabric: Fabric) -> Iterator[FabricProblem]:
     yield from repeats(drops, "the drop")
 
 
+def _watched_bits(watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
+    """Every mode must leave something that a switch can report, and MD who it was."""
+    bits, mode = watchlist.instruction_bitmap, watchlist.mode
+    if mode is WatchMode.MD and bits and not bits & NODE_ID_BIT:
+        yield FabricProblem(
+            (*path, "instruction_bitmap"),
+            f"{bits:#06x} does not ask for the node id; expected bit 0 (0x8000) in mode md",
+        )
+    elif mode in (WatchMode.MX, WatchMode.XD) and bits and not bits & REPORTED_BITS:
+        yield FabricProblem(
+            (*path, "instruction_bitmap"),
+            f"{bits:#06x} asks for nothing that a postcard holds; expected any of 0x7e00",
+        )
+
+
 def _probes(fabric: Fabric) -> Iterator[FabricProblem]:
     marked = {c.marked_dscp for c in fabric.qos.classes if c.marked_dscp is not None}
-    if fabric.probes is not None and fabric.probes.dscp in marked:
+    if fabric.probes is not None and (fabric.probes.dscp in marked or fabric.probes.dscp % 2):
         yield _marked(("probes", "dscp"), fabric.probes.dscp)
 
 

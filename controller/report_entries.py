@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 
 from controller.entries import (
+    NO_ACTION,
     ActionCall,
     CloneSession,
     DefaultEntry,
@@ -40,13 +41,15 @@ DESTINATION_BUCKET_COUNT = 64
 PRIORITY_QUEUE_PORT = 200
 """A queue of one port wins over the same queue of all ports."""
 PRIORITY_QUEUE = 100
+PRIORITY_DROP_EXEMPT = 200
+"""Reports are exempt whatever else is reported."""
 PRIORITY_DROP = 100
 
 DEPTH_MAX = 0xFF_FFFF
 LATENCY_MAX = 0xFFFF_FFFF
 STACK_BYTES_MAX = 252 * 4
 """What the shim's length leaves for a stack (INT v2.1 section 5.7)."""
-_PORT, _U8 = 0x1FF, 0xFF
+_PORT, _U8, _U32 = 0x1FF, 0xFF, 0xFFFF_FFFF
 
 
 def report_entries(fabric: Fabric, switch: Switch) -> Iterator[TableEntry]:
@@ -54,8 +57,10 @@ def report_entries(fabric: Fabric, switch: Switch) -> Iterator[TableEntry]:
     yield from _destinations(fabric)
     for queue in fabric.reports.queues:
         yield from _queue(fabric, switch, queue)
-    for drop in fabric.reports.drops:
-        yield from _drops(drop)
+    drops = {entry.match: entry for drop in fabric.reports.drops for entry in _drops(drop)}
+    yield from drops.values()
+    if drops:
+        yield from _unreported_drops(fabric)
 
 
 def report_defaults(fabric: Fabric, switch: Switch) -> Iterator[DefaultEntry]:
@@ -186,6 +191,17 @@ def _drops(drop: DropReport) -> Iterator[TableEntry]:
         match = flow if reason is None else {**flow, "reason": Ternary(DROP_REASONS[reason], _U8)}
         yield TableEntry.of(
             "drop_report", match, ActionCall.of("report_drop"), priority=PRIORITY_DROP
+        )
+
+
+def _unreported_drops(fabric: Fabric) -> Iterator[TableEntry]:
+    """A report that is lost is not reported: reports about reports would never end."""
+    for collector in fabric.collectors:
+        yield TableEntry.of(
+            "drop_report",
+            {"dst_addr": Ternary(collector.ip, _U32)},
+            NO_ACTION,
+            priority=PRIORITY_DROP_EXEMPT,
         )
 
 

@@ -43,9 +43,13 @@ control IntIngress(inout headers_t hdr,
 
             if (meta.int_marked == 0) {
                 watchlist.apply(hdr, meta);
+                // Behind an odd DSCP of a host the parser saw a shim where the transport header is: the packet
+                // is not sampled as the other hops sample it.
+                if (meta.int_exempt == 1 || hdr.int_shim.isValid()) {
+                    meta.postcard_bits = 0;
+                }
                 if (meta.int_exempt == 1) {
                     meta.int_source = 0;
-                    meta.postcard_bits = 0;
                 }
                 if (meta.int_source == 1) {
                     // A shim that came from the host occupies the place of ours; a fragment has no UDP.

@@ -53,12 +53,11 @@ control Probe(inout headers_t hdr,
         if (meta.edge_port == 0) {
             probe_config.apply();
         }
-        if (enabled == 1) {
+        // Nobody but a neighbour can send TTL 255 (RFC 5082): anything else on this port is routed traffic.
+        if (enabled == 1 && hdr.ipv4.isValid() && hdr.ipv4.ttl == 255) {
             is_probe = 1;
             hash_probe();
-            // Nobody but a neighbour can send TTL 255 (RFC 5082), and a checksum would not survive.
-            if (!hdr.ipv4.isValid() || hdr.ipv4.ttl != 255 || hdr.udp.checksum != 0
-                || hdr.probe.version != 1) {
+            if (hdr.udp.checksum != 0 || hdr.probe.version != 1) {   // a checksum would not survive
                 meta.drop_reason = DROP_PROBE_INVALID;
             } else if (from_controller == 1) {
                 meta.postcard_bits = bits & REPORT_BITS_FROM_CPU;

@@ -643,6 +643,22 @@ CASES = [
         "too coarse for a transparent clock; expected at most 65535",
     ),
     (
+        "MD without the node id",
+        "remaining_hop_count: 8, instruction_bitmap: 0xFC00",
+        "remaining_hop_count: 8, instruction_bitmap: 0x7C00",
+        "instruction_bitmap",
+        "watchlists[0].instruction_bitmap",
+        "expected bit 0 (0x8000) in mode md",
+    ),
+    (
+        "MX that reports nothing",
+        "remaining_hop_count: 8, instruction_bitmap: 0xFC00",
+        "mode: mx, instruction_bitmap: 0x8180",
+        "instruction_bitmap",
+        "watchlists[0].instruction_bitmap",
+        "asks for nothing that a postcard holds",
+    ),
+    (
         "PTP over Ethernet",
         "  domain: 0",
         "  ethernet: flood\n  domain: 0",

@@ -147,6 +147,22 @@ def test_drop_entries_name_reason_and_flow() -> None:
         "report_drop()",
         "drop_report [dst_addr=10.0.2.1, reason=26, src_addr=10.0.1.0 & 0xffffff00] priority 100: "
         "report_drop()",
+        "drop_report [dst_addr=10.255.0.1] priority 200: NoAction()",
+    ]
+
+
+def test_same_drops_asked_for_twice_are_one_entry() -> None:
+    """A prefix of length 0 is no prefix: the second wish is the first once more."""
+    chosen = Reports(
+        drops=(
+            DropReport(reasons=("no_route",)),
+            DropReport(reasons=("no_route",), source=IPv4Network("0.0.0.0/0")),
+        )
+    )
+    found = entries(replace(FABRIC, reports=chosen), "drop_report")
+    assert [str(entry) for entry in found] == [
+        "drop_report [reason=29] priority 100: report_drop()",
+        "drop_report [dst_addr=10.255.0.1] priority 200: NoAction()",
     ]
 
 
