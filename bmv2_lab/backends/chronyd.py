@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bmv2_lab.backends.namespaces import Namespace, end_process
+from bmv2_lab.backends.namespaces import DAEMON_PRIORITY, Namespace, end_process
 from bmv2_lab.backends.needs import BackendError, program_path
 from controller.addresses import format_ip
 from controller.fabric import Fabric, Host
@@ -76,6 +76,7 @@ class Chronyd:
                 [program_path("chronyd"), "-x", "-d", "-u", "root", "-f", str(config)],
                 stdout=log,
                 stderr=log,
+                priority=DAEMON_PRIORITY,
             )
 
     def measurements(self) -> list[NtpMeasurement]:

@@ -22,6 +22,9 @@ COMMAND_DEADLINE_S = 30.0
 END_DEADLINE_S = 5.0
 """A process has so long after SIGTERM before it is killed."""
 
+DAEMON_PRIORITY = 2
+"""Of ptp4l and chronyd, which take their own stamps from the kernel but must answer in time."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -91,10 +94,17 @@ class Namespace:
         stdin: int | None = subprocess.DEVNULL,
         stdout: int | IO[bytes] | None = subprocess.DEVNULL,
         stderr: int | IO[bytes] | None = subprocess.DEVNULL,
+        priority: int | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a program inside, which dies with this process."""
+        """Start a program inside, which dies with this process.
+
+        priority: of SCHED_RR, for what must wake up in time on a busy machine.
+        """
+        punctual = []
+        if priority is not None:
+            punctual = [program_path("chrt"), "--rr", str(priority)]
         return start_process(
-            [*self._enter(), *arguments], stdin=stdin, stdout=stdout, stderr=stderr
+            [*self._enter(), *punctual, *arguments], stdin=stdin, stdout=stdout, stderr=stderr
         )
 
     def _enter(self) -> list[str]:

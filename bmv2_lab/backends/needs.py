@@ -24,6 +24,7 @@ NETWORK_NEEDS = (
     Need(program="ip", source="Debian package iproute2"),
     Need(program="nsenter", source="Debian package util-linux"),
     Need(program="setpriv", source="Debian package util-linux"),
+    Need(program="chrt", source="Debian package util-linux"),
 )
 HOST_NEEDS = (
     Need(program="ptp4l", source="Debian package linuxptp"),
@@ -36,7 +37,6 @@ BMV2_NEEDS = (
     ),
     Need(program="mnexec", source="Debian package mininet"),
     Need(program="unshare", source="Debian package util-linux"),
-    Need(program="chrt", source="Debian package util-linux"),
 )
 NEEDS = {
     "veth": (*NETWORK_NEEDS, *HOST_NEEDS),

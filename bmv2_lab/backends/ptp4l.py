@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bmv2_lab.backends.namespaces import Namespace, end_process
+from bmv2_lab.backends.namespaces import DAEMON_PRIORITY, Namespace, end_process
 from bmv2_lab.backends.needs import BackendError, program_path, ptp4l_major_version
 from bmv2_lab.backends.network import HOST_INTERFACE
 from bmv2_lab.backends.ptp_events import PtpEventError, TimingEvent, parse_timing_events
@@ -103,6 +103,7 @@ class Ptp4l:
                     [program_path("ptp4l"), "-f", str(config), "-i", HOST_INTERFACE, "-m"],
                     stdout=log,
                     stderr=log,
+                    priority=DAEMON_PRIORITY,
                 )
         except BaseException:
             self._events.close()
