@@ -22,15 +22,44 @@ control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         size = ECN_CONFIG_SIZE;
     }
 
+    @hidden
+    action compare() {
+        meta.below_ecn_threshold = meta.ecn_threshold |-| meta.cells;
+    }
+
+    @hidden
+    action mark_ipv4() {
+        hdr.ipv4.ecn = ECN_CE;
+    }
+
+    @hidden
+    action mark_ipv6() {
+        hdr.ipv6.ecn = ECN_CE;
+    }
+
+    // ECT(1) and ECT(0) become CE; a sender without ECN is left alone.
+    @hidden
+    table ecn_mark {
+        key = {
+            meta.below_ecn_threshold: ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.ipv4.ecn: ternary;
+            hdr.ipv6.isValid(): ternary;
+            hdr.ipv6.ecn: ternary;
+        }
+        actions = { mark_ipv4; mark_ipv6; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (0, true, 1, _, _): mark_ipv4();
+            (0, true, 2, _, _): mark_ipv4();
+            (0, _, _, true, 1): mark_ipv6();
+            (0, _, _, true, 2): mark_ipv6();
+        }
+    }
+
     apply {
         ecn_config.apply();
-        meta.below_ecn_threshold = meta.ecn_threshold |-| meta.cells;
-        if (meta.below_ecn_threshold == 0) {
-            if (hdr.ipv4.isValid() && (hdr.ipv4.ecn == 1 || hdr.ipv4.ecn == 2)) {
-                hdr.ipv4.ecn = ECN_CE;
-            } else if (hdr.ipv6.isValid() && (hdr.ipv6.ecn == 1 || hdr.ipv6.ecn == 2)) {
-                hdr.ipv6.ecn = ECN_CE;
-            }
-        }
+        compare();
+        ecn_mark.apply();
     }
 }

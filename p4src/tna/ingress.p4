@@ -83,7 +83,7 @@ control TempoIngress(inout ingress_headers_t hdr,
 
     @hidden
     action replicate_generated() {
-        ig_tm_md.mcast_grp_a = 7w0 ++ meta.generated_group;
+        @in_hash { ig_tm_md.mcast_grp_a = 7w0 ++ meta.generated_group; }
         hdr.bridged.kind = KIND_PROBE_OUT;
         hdr.probe.sequence_number = meta.generated_batch ++ meta.generated_packet;
     }

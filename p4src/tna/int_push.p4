@@ -164,6 +164,10 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
     @hidden
     action measure_ipv6() {
         meta.ip_bytes = hdr.ipv6.payload_length + 40;
+    }
+
+    @hidden
+    action take_ipv6_dscp() {
         @in_hash { meta.shim_dscp[7:2] = hdr.ipv6.dscp; }      // it lies in two bytes
     }
 
@@ -234,6 +238,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             measure_ipv4();
         } else {
             measure_ipv6();
+            take_ipv6_dscp();
         }
         add_headers();
         add_hop();

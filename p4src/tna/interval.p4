@@ -2,13 +2,11 @@
 // The interval that a stamp falls into: TNA shifts by constants only, so a mask is looked up and the low bits are
 // cleared. Equal intervals give equal values, which is all that a filter asks.
 
-control Interval(in bit<6> interval_shift, in tstamp_t tstamp, out tstamp_t interval) {
-
-    tstamp_t mask = 0;
+control Interval(in bit<6> interval_shift, in tstamp_t tstamp, inout tstamp_t interval) {
 
     @hidden
     action set_mask(tstamp_t bits) {
-        mask = bits;
+        interval = bits;
     }
 
     @hidden
@@ -68,8 +66,13 @@ control Interval(in bit<6> interval_shift, in tstamp_t tstamp, out tstamp_t inte
         }
     }
 
+    @hidden
+    action cut() {
+        interval = interval & tstamp;
+    }
+
     apply {
         interval_mask.apply();
-        interval = tstamp & mask;
+        cut();
     }
 }

@@ -42,6 +42,7 @@ const bit<2> SOURCE_MX   = 2;
 @pa_no_overlay("ingress", "hdr.ipv6.dst_addr")
 @pa_no_overlay("egress", "hdr.ipv4.src_addr")
 @pa_no_overlay("egress", "hdr.ipv4.dst_addr")
+@pa_no_overlay("egress", "meta.interval")
 @pa_auto_init_metadata
 struct ingress_metadata_t {
     // ---- parser results ----
