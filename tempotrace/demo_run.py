@@ -183,7 +183,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         "samples_per_direction_min": _samples_per_direction_min(analysis),
     }
     if run.real_time is not None:
-        summary["real_time"] = _real_time(run.real_time, summary)
+        summary["real_time"] = _real_time(run.real_time, summary, analysis)
         # No clock is steered here, so the raw error is that of what the daemons report.
         summary["sync"]["ptp_raw_error_ns_rms"] = summary["real_time"]["ptp_reported_error_ns_rms"]
     if run.loop is not None:
@@ -192,7 +192,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
     return summary
 
 
-def _real_time(record: RealTimeRecord, summary: Summary) -> dict[str, Any]:
+def _real_time(record: RealTimeRecord, summary: Summary, analysis: Analysis) -> dict[str, Any]:
     """What a real-time run says of itself, with its limits."""
     reports = summary["reports"]
     limits = check_limits(
@@ -202,10 +202,22 @@ def _real_time(record: RealTimeRecord, summary: Summary) -> dict[str, Any]:
             reports_lost=reports["lost"],
             reports_rejected=reports["rejected"],
             icrc_errors=summary["icrc_errors"],
-            samples_per_direction_min=summary["samples_per_direction_min"],
+            links_sampled_share=_links_sampled_share(analysis),
         ),
     )
     return {**_rounded(asdict(record)), "limits": [asdict(limit) for limit in limits]}
+
+
+def _links_sampled_share(analysis: Analysis) -> float:
+    """Share of the fabric's directed links with samples in some window."""
+    samples = analysis.samples
+    inside = np.zeros(len(samples), np.bool_)
+    for start_ns, end_ns in analysis.windows.tolist():
+        captured_ns = samples["capture_collector_ns"]
+        inside |= (captured_ns >= start_ns) & (captured_ns < end_ns)
+    links = [index for index, link in enumerate(analysis.model.links) if not link.access]
+    directed = np.unique(2 * samples["link"][inside] + samples["reverse"][inside])
+    return float(np.isin(directed // 2, links).sum() / (2 * len(links)))
 
 
 def attribution_verdict(answer: Mapping[str, Any]) -> AttributionVerdict:

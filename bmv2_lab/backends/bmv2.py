@@ -37,6 +37,7 @@ there for the state of its ports."""
 THRIFT_PORT_BASE = 9_090
 PRIORITY_QUEUE_COUNT = 8
 START_DEADLINE_S = 30.0
+THRIFT_DEADLINE_S = 5.0
 CLOCK_READINGS = 32
 """The fastest of so many Thrift calls tells the switch's epoch best."""
 POLL_S = 0.05
@@ -107,15 +108,25 @@ class MininetNetwork:
         return result
 
     def connect_thrift(self, switch: Switch) -> Thrift:
-        """A connection to the Thrift server of a switch."""
-        port = _thrift_port(self._fabric, switch)
+        """A connection to the Thrift server of a switch, as soon as it listens."""
+        address = ("127.0.0.1", _thrift_port(self._fabric, switch))
 
         def connect() -> socket.socket:
-            connection = socket.create_connection(("127.0.0.1", port), timeout=START_DEADLINE_S)
+            connection = socket.create_connection(address, timeout=START_DEADLINE_S)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return connection
 
-        return Thrift(self.network.namespace.call(connect))
+        deadline_s = time.monotonic() + THRIFT_DEADLINE_S
+        while True:
+            try:
+                return Thrift(self.network.namespace.call(connect))
+            except ConnectionRefusedError:
+                if time.monotonic() > deadline_s:
+                    raise BackendError(
+                        f"simple_switch_grpc of {switch.name} has no Thrift server; "
+                        "it must be built with Thrift"
+                    ) from None
+                time.sleep(POLL_S)
 
     def check(self) -> None:
         """BackendError if Mininet has ended."""

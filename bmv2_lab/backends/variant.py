@@ -19,6 +19,9 @@ from correction.model import ClockKind, StampPoint
 NS_PER_MS = 1_000_000
 WARM_UP_NS = 3_000_000_000
 """No window starts earlier: daemons start, negotiate and find each other."""
+PEERS = 2
+"""Neighbours on a ring."""
+DATA_AND_ACK = 2
 TAIL_NS = 1_000_000_000
 """What was sent at the end of the last window arrives."""
 MARGIN_NS = 60_000_000_000
@@ -51,8 +54,11 @@ class BackendScale:
     qps_per_peer_max: int
     steps_per_window_max: int
     step_spread_ns: int
-    """A step's messages are posted over this: 900 packets a second through three BMv2 switches,
-    with their reports, keep two cores three quarters busy; 2,500 are too many."""
+    """A step's messages are posted over this."""
+    roce_pps_max: int
+    """RoCE packets a second, acknowledgements included, in all. 450 a second through three BMv2
+    switches, with their reports and PTP, keep two cores three quarters busy, and 1,300 are too
+    many; with embedded switches 1,300 keep one core half busy."""
     payload_bytes: int
 
 
@@ -72,6 +78,7 @@ SCALES = {
         qps_per_peer_max=8,
         steps_per_window_max=2,
         step_spread_ns=400 * NS_PER_MS,
+        roce_pps_max=2_000,
         payload_bytes=1_024,
     ),
     "bmv2": BackendScale(
@@ -89,6 +96,7 @@ SCALES = {
         qps_per_peer_max=6,
         steps_per_window_max=1,
         step_spread_ns=850 * NS_PER_MS,
+        roce_pps_max=450,
         payload_bytes=1_024,
     ),
 }
@@ -157,12 +165,20 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         nuisance=nuisance,
         steps_per_window=min(scenario.steps_per_window, scale.steps_per_window_max),
         traffic=replace(scenario.traffic, spread_ns=scale.step_spread_ns),
-        qps_per_peer=min(scenario.qps_per_peer, scale.qps_per_peer_max),
+        qps_per_peer=_qps_per_peer(scenario, scale),
         payload_bytes=min(scenario.payload_bytes, scale.payload_bytes),
         faults_hop=0,
         faults_link=0,
         probe_budget_pps=0,
     )
+
+
+def _qps_per_peer(scenario: Scenario, scale: BackendScale) -> int:
+    """As many as the scenario has and the backend's switches carry; each has a message a step."""
+    hosts = scenario.leaves * scenario.hosts_per_leaf
+    packets_per_qp = hosts * PEERS * scenario.packets_per_message * DATA_AND_ACK
+    carried = scale.roce_pps_max * scale.step_spread_ns // (packets_per_qp * 1_000_000_000)
+    return max(1, min(scenario.qps_per_peer, scale.qps_per_peer_max, carried))
 
 
 def draw_real_time(variant: Scenario, backend: str, seed: int) -> DrawnFabric:

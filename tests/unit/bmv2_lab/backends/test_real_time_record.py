@@ -24,7 +24,7 @@ GOOD = Telemetry(
     reports_lost=0,
     reports_rejected=0,
     icrc_errors=0,
-    samples_per_direction_min=5,
+    links_sampled_share=1.0,
 )
 
 
@@ -96,10 +96,7 @@ def test_a_good_run_keeps_all_limits() -> None:
         ({"reports_rejected": 1}, "reports rejected"),
         ({"reports_lost": 100}, "reports lost, share"),
         ({"icrc_errors": 1}, "frames with a wrong ICRC"),
-        (
-            {"samples_per_direction_min": 0},
-            "samples of a fabric link in one direction, window and length class",
-        ),
+        ({"links_sampled_share": 0.5}, "fabric links with samples, share of both directions"),
     ],
 )
 def test_each_limit_is_checked(change: dict[str, int], name: str) -> None:

@@ -39,6 +39,15 @@ def test_windows_wait_for_the_daemons() -> None:
     assert variant.duration_ns == scenario.duration_ns + shift_ns + TAIL_NS
 
 
+@pytest.mark.parametrize(
+    ("name", "backend", "qps"),
+    [("tiny-2x2", "veth", 4), ("tiny-2x2", "bmv2", 4), ("allreduce-8x4", "bmv2", 2)],
+)
+def test_traffic_is_what_the_switches_carry(name: str, backend: str, qps: int) -> None:
+    """A small scenario keeps its queue pairs; a large one has as many as two cores carry."""
+    assert real_time_variant(SCENARIOS[name], backend).qps_per_peer == qps
+
+
 def test_stalls_grow_with_the_noise() -> None:
     """A straggler must stand out from what scheduling does to everybody."""
     scenario = SCENARIOS["straggler-host"]
