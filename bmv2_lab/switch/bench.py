@@ -171,10 +171,11 @@ def host_frames(count: int) -> list[bytes]:
 
 
 def _profile(program: SwitchProgram, frames: list[bytes]) -> dict[str, float]:
-    """Share of the own time in parser, match, actions, control flow, deparser and the rest.
+    """Share of the own time in each part of the switch.
 
-    Measured with every action of a table in a function of its own; statements outside of tables
-    count as control flow, checksums and header emission as deparser.
+    Measured with every action in a function of its own. Control is the flow between tables;
+    checksums and header emission count as deparser, clones and recirculation as traffic manager,
+    the loop of the measurement as rest.
     """
     path = make_path(program.without_inlining())
     profiler = cProfile.Profile()
@@ -185,20 +186,24 @@ def _profile(program: SwitchProgram, frames: list[bytes]) -> dict[str, float]:
             assert current is not None
             current, _ = forward(switch, current, port, 10**9 + number)
     profiler.disable()
-    groups = dict.fromkeys(("parser", "match", "actions", "control", "deparser", "rest"), 0.0)
-    selector = next(iter(program.selectors.values()), "")
+    groups = dict.fromkeys(
+        ("parser", "match", "actions", "control", "deparser", "traffic_manager", "rest"), 0.0
+    )
+    match = {"lookup", "_find_exact", "_find_lpm", "_find_ranked", *program.selectors.values()}
     stats = pstats.Stats(profiler).stats  # type: ignore[attr-defined]  # missing in typeshed
-    for (_, _, name), (_, _, own_s, _, _) in stats.items():
+    for (file, _, name), (_, _, own_s, _, _) in stats.items():
         if name.startswith(("state_", "loop_", "parse", "verify")) or "unpack" in name:
             groups["parser"] += own_s
         elif name.startswith("action_"):
             groups["actions"] += own_s
         elif name.startswith("pipeline_"):
             groups["control"] += own_s
-        elif name in ("lookup", "_find", selector, "crc32") or "'get' of 'dict'" in name:
+        elif name in match or "'get' of 'dict'" in name:
             groups["match"] += own_s
         elif name.startswith(("deparse", "calculation_")) or "'pack'" in name or "'join'" in name:
             groups["deparser"] += own_s
+        elif name in ("ingress", "egress", "start") or file.endswith("switch/switch.py"):
+            groups["traffic_manager"] += own_s
         else:
             groups["rest"] += own_s
     total = sum(groups.values()) or 1.0

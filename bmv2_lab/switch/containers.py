@@ -158,7 +158,8 @@ def _fields_of(header_type: JsonObject) -> list[_Row]:
         bits = 0 if varbit else int(row[1])
         signed = len(row) > 2 and bool(row[2])
         if not varbit and not 1 + signed <= bits <= FIELD_BITS_MAX:
-            raise ProgramError(where, f"field {row[0]} has {bits} bits")
+            kind = "signed field" if signed else "field"
+            raise ProgramError(where, f"{kind} {row[0]} of {bits} bits")
         if any(known.name == row[0] for known in rows):
             raise ProgramError(where, f"two fields are called {row[0]}")
         saturating = len(row) > 3 and bool(row[3])

@@ -189,7 +189,16 @@ class ControlTranslator:
     def _inline(self, action: JsonObject) -> None:
         where = f"actions[{action['name']}]"
         self.primitives.body(action["primitives"], where)
-        if any(str(item["op"]) == "exit" for item in action["primitives"]):
+        self._leave_if_exit(action)
+
+    def _leave_if_exit(self, action: JsonObject) -> None:
+        names = {str(item["op"]) for item in action["primitives"]}
+        if "exit" not in names:
+            return
+        if any(name.startswith("_jump") for name in names):  # it may have been jumped over
+            with self.writer.block(f"if P[{self.layout.slots.flags}] & {FLAG_EXIT}:"):
+                self.writer.line("return")
+        else:
             self.writer.line("return")
 
     def _constant_action(self, table: JsonObject) -> JsonObject | None:
@@ -207,7 +216,11 @@ class ControlTranslator:
         table = self.tables[name]
         action = self._constant_action(table)
         if action is not None:
-            self._inline(action)
+            if self.inline_primitives < 0 and action["primitives"]:
+                self.writer.line(f"action_{action['id']}(P, None)")
+                self._leave_if_exit(action)
+            else:
+                self._inline(action)
             target = edges[False] if False in edges else edges[int(action["id"])]
             if target != meet:
                 self._until(target, meet)
@@ -262,6 +275,16 @@ class ControlTranslator:
             writer.line(f"e = default_{number}")
             return
         key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+        if len(parts) == 1 and not ranked:
+            self._find(key, number)
+            return
+        # While no entry looks at the key, it need not be put together.
+        writer.line(f"e = single_{number}[0]")
+        with writer.block("if e is None:"):
+            self._find(key, number)
+
+    def _find(self, key: str, number: int) -> None:
+        writer = self.writer
         writer.line(f"k = {key}")
         writer.line(f"e = memo_{number}(k)")
         with writer.block("if e is None:"):

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of the embedded switch."""
 
+# Names and values in a message come from the document, where they may be of any length.
+_MESSAGE_CHARACTERS = 160
+
+
+def _short(text: str) -> str:
+    """One line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MESSAGE_CHARACTERS else f"{line[: _MESSAGE_CHARACTERS - 3]}..."
+
 
 class ProgramError(Exception):
     """The BMv2 JSON holds something that this switch cannot run; names the JSON object."""
 
     def __init__(self, where: str, message: str) -> None:
+        where, message = _short(where), _short(message)
         super().__init__(f"{where}: {message}")
         self.where = where
         self.message = message

@@ -6,8 +6,10 @@ integers do the same. Each piece of source carries an upper bound in bits where 
 that a store masks only where it must.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bmv2_lab.switch.containers import FieldLayout, JsonObject, Piece
 from bmv2_lab.switch.errors import ProgramError
@@ -22,11 +24,23 @@ from bmv2_lab.switch.header_refs import (
 )
 from bmv2_lab.switch.layout import HeaderInstance, PhvLayout
 from bmv2_lab.switch.runtime import SHIFT_LIMIT_BITS
-from bmv2_lab.switch.writer import ContainerStore
+from bmv2_lab.switch.stores import ContainerStore, Line
 
 # Entry of a table as the generated code sees it: [function, action index, hit, packets, bytes,
 # argument...]; see tables.py.
 ENTRY_ARGUMENTS = 5
+
+
+# A read that is as cheap as a local variable.
+_SIMPLE = re.compile(r"[Pe]\[\d+\]")
+
+
+def _store(piece: Piece, base: int | str, text: str) -> ContainerStore:
+    """The store of a value into one piece of a field."""
+    number = base + piece.slot if isinstance(base, int) else None
+    full = (1 << piece.container_bits) - 1
+    target = slot(base, piece.slot)
+    return ContainerStore.of(target, number, full, piece.bits, piece.shift, text)
 
 
 # BMv2 counts the last index of an empty stack in 64 bits.
@@ -42,11 +56,6 @@ class Source:
 
 
 _COMPARISONS = {"==": "==", "!=": "!=", ">": ">", ">=": ">=", "<": "<", "<=": "<="}
-
-
-def _keep(piece: Piece) -> int:
-    """The bits of a container that a store into one piece leaves alone."""
-    return ((1 << piece.container_bits) - 1) ^ (((1 << piece.bits) - 1) << piece.shift)
 
 
 def field_at(header: HeaderInstance, number: int) -> FieldLayout:
@@ -107,9 +116,7 @@ class Expressions:
             return Source(f"(({text} ^ {half:#x}) - {half:#x})")
         return Source(text, field.bits)
 
-    def store(
-        self, field: FieldLayout, base: int | str, value: Source
-    ) -> list[str | ContainerStore]:
+    def store(self, field: FieldLayout, base: int | str, value: Source) -> list[Line]:
         """Lines that store a value into a field, cut to its width."""
         if field.varbit:
             raise self.fail(f"field {field.name} has no fixed width; assign_VL is needed")
@@ -121,32 +128,31 @@ class Expressions:
         if not fits:
             text = f"{text} & {(1 << field.bits) - 1:#x}"
         if len(field.pieces) == 1:
-            piece = field.pieces[0]
-            target = slot(base, piece.slot)
-            if piece.bits == piece.container_bits:
-                return [f"{target} = {text}"]
-            return [ContainerStore.of(target, _keep(piece), text, piece.shift)]
-        lines: list[str | ContainerStore] = [f"x = {text}"]
-        position = field.bits
+            return [_store(field.pieces[0], base, text)]
+        # A field across containers: its value is computed once.
+        simple = _SIMPLE.fullmatch(text) is not None
+        lines: list[Line] = [] if simple else [f"x = {text}"]
+        name, position = text if simple else "x", field.bits
         for piece in field.pieces:
             position -= piece.bits
-            part = f"x >> {position}" if position else "x"
+            part = f"{name} >> {position}" if position else name
             if position + piece.bits < field.bits:
-                part = f"{part} & {(1 << piece.bits) - 1:#x}"
-            target = slot(base, piece.slot)
-            if piece.bits == piece.container_bits:
-                lines.append(f"{target} = {part}")
-            else:
-                lines.append(ContainerStore.of(target, _keep(piece), part, piece.shift))
+                part = f"({part}) & {(1 << piece.bits) - 1:#x}"
+            lines.append(_store(piece, base, part))
         return lines
 
     def field_path(self, path: Sequence[str]) -> tuple[HeaderInstance, FieldLayout]:
         """Instance and layout of a [header, field] pair."""
         return self.layout.field(path, self.where)
 
-    def load_path(self, path: Sequence[str], *, raw: bool = False) -> Source:
+    def load_path(self, path: Sequence[Any], *, raw: bool = False) -> Source:
         """Source of the field at a [header, field] pair; `$valid$` is its header's validity."""
         header_name, field_name = path
+        if isinstance(header_name, dict):  # p4c 1.2.4 puts an element of a stack here
+            base, header = self.header_block(header_name)
+            if field_name == "$valid$":
+                return Source(slot(base, 0), 1)
+            return self.load(self.layout.field((header.name, field_name), self.where)[1], base)
         if field_name == "$valid$":
             if header_name in self.layout.unions:
                 union = self.refs.named_union(header_name)
@@ -211,19 +217,16 @@ class Expressions:
             return (
                 Source(f"{number}", number.bit_length()) if number >= 0 else Source(f"({number})")
             )
-        if kind == "field":
-            assert isinstance(content, list)
+        if kind == "field" and isinstance(content, list):
             return self.load_path(content)
         if kind in ("local", "runtime_data"):
             return self._local(int(str(content)))
         if kind == "bool":
             return Source("1" if content else "0", 1)
-        if kind == "stack_field":
-            assert isinstance(content, list)
+        if kind == "stack_field" and isinstance(content, list):
             stack = self.refs.stack(str(content[0]))
             return self.load(stack.type.fields[str(content[1])], self.refs.last(stack).base)
-        if kind == "register":
-            assert isinstance(content, list)
+        if kind == "register" and isinstance(content, list):
             return self._register(str(content[0]), content[1])
         if kind in ("header", "header_union"):
             return Source(f"(1 if {self.boolean(item)} else 0)", 1)

@@ -8,7 +8,8 @@ from bmv2_lab.switch.expressions import Expressions, field_at
 from bmv2_lab.switch.header_refs import HeaderPlace, end_of, parse_hex, slot, unwrap
 from bmv2_lab.switch.layout import HeaderInstance
 from bmv2_lab.switch.runtime import Blocks
-from bmv2_lab.switch.writer import ContainerStore, Writer
+from bmv2_lab.switch.stores import HeaderFill, Line
+from bmv2_lab.switch.writer import Writer
 
 
 class HeaderPrimitives:
@@ -19,7 +20,7 @@ class HeaderPrimitives:
         self.layout = expressions.layout
         self.writer = writer
 
-    def lines(self, lines: Iterable[str | ContainerStore]) -> None:
+    def lines(self, lines: Iterable[Line]) -> None:
         """Write several lines."""
         for text in lines:
             self.writer.line(text)
@@ -93,6 +94,18 @@ class HeaderPrimitives:
         block[0] = 1
         fresh = self.writer.constant("fresh_", tuple(block))
         varbit = header.type.varbit_slot
+        if isinstance(base, int) and isinstance(place.union, tuple) and varbit is None:
+            self.writer.line(
+                HeaderFill(
+                    base=base,
+                    fresh=fresh,
+                    slots=header.type.slots,
+                    length=header.type.fixed_bytes,
+                    length_slot=self.layout.slots.packet_length,
+                    invalidated=place.union,
+                )
+            )
+            return
         with self.writer.block(f"if not {slot(base, 0)}:"):
             length = str(header.type.fixed_bytes)
             if varbit is not None:  # as in BMv2, one that this packet had before keeps its length
@@ -176,14 +189,16 @@ class HeaderPrimitives:
         return stack.next_slot, ((bases, stack.type.slots),)
 
     def _move(self, stack: JsonObject, count: JsonObject, *, front: bool) -> None:
-        number, blocks = self._blocks(str(unwrap(stack)["value"]))
+        name = str(unwrap(stack)["value"])
+        number, blocks = self._blocks(name)
         item = unwrap(count)
         if item.get("type") == "hexstr":
             text = str(min(max(parse_hex(str(item["value"])), 0), len(blocks[0][0])))
         else:
             text = self.expressions.value(item).text
         rows = self.writer.constant("blocks_", blocks)
-        self.writer.line(f"move_stack(P, {number}, {rows}, {text}, front={front})")
+        how = f"front={front}, unions={name in self.layout.union_stacks}"
+        self.writer.line(f"move_stack(P, {number}, {rows}, {text}, {how})")
 
     def op_push(self, stack: JsonObject, count: JsonObject) -> None:
         self._move(stack, count, front=True)

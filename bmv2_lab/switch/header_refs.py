@@ -130,7 +130,9 @@ class HeaderRefs:
     def union(self, item: JsonObject, value: IndexSource) -> UnionPlace:
         """The union that an expression means."""
         item = unwrap(item)
-        if item.get("type") == "header_union":
+        # p4c 1.2.4 calls an element of a union stack a header here.
+        by_name = item.get("type") == "header" and str(item["value"]) in self.layout.unions
+        if item.get("type") == "header_union" or by_name:
             return self.named_union(str(item["value"]))
         if item.get("op") != "dereference_union_stack":
             what = item.get("op") or item.get("type")

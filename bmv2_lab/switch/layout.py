@@ -19,6 +19,7 @@ from bmv2_lab.switch.containers import (
     header_layout,
     metadata_layout,
 )
+from bmv2_lab.switch.document import reading
 from bmv2_lab.switch.errors import ProgramError
 
 
@@ -93,16 +94,17 @@ class PhvLayout:
     """The slots of every field, header and stack of one program."""
 
     def __init__(self, document: JsonObject) -> None:
-        types = {str(item["name"]): item for item in document["header_types"]}
+        with reading("header_types"):
+            types = {str(item["name"]): item for item in document["header_types"]}
         self.headers: dict[str, HeaderInstance] = {}
         self.stacks: dict[str, StackInstance] = {}
         self.unions: dict[str, tuple[str, ...]] = {}
         self.union_members: dict[str, tuple[str, ...]] = {}
         self.union_stacks: dict[str, UnionStackInstance] = {}
-        self.aliases: dict[str, tuple[str, str]] = {
-            str(alias): (str(target[0]), str(target[1]))
-            for alias, target in document.get("field_aliases", [])
-        }
+        self.aliases: dict[str, tuple[str, str]] = {}
+        with reading("field_aliases"):
+            for alias, target in document.get("field_aliases") or []:
+                self.aliases[str(alias)] = (str(target[0]), str(target[1]))
         template: list[object] = [None]
         instances = document["headers"]
         names = [str(item["name"]) for item in instances]
@@ -111,8 +113,9 @@ class PhvLayout:
                 raise ProgramError(f"headers[{name}]", "two headers have this name")
         for item in instances:
             if item["metadata"]:
-                layout = metadata_layout(self._type(types, item))
                 name = str(item["name"])
+                with reading(f"headers[{name}]"):
+                    layout = metadata_layout(self._type(types, item))
                 self.headers[name] = HeaderInstance(
                     name=name, base=len(template), type=layout, metadata=True
                 )
@@ -123,38 +126,18 @@ class PhvLayout:
         template[self.slots.frame] = b""
         self.header_start = len(template)
 
-        siblings = self._read_unions(document)
+        with reading("header_unions"):
+            siblings = self._read_unions(document)
         layouts: dict[str, TypeLayout] = {}
-        by_id = {item["id"]: item for item in instances}
-        for stack in document.get("header_stacks", []):
-            template.append(0)
-            base = len(template)
-            names = self._elements(stack, by_id)
-            layout = self._shared(layouts, types, by_id[stack["header_ids"][0]])
-            for name in names:
-                self._place(name, template, layout, siblings)
-            self.stacks[str(stack["name"])] = StackInstance(
-                name=str(stack["name"]),
-                next_slot=base - 1,
-                base=base,
-                type=layout,
-                depth=len(names),
-                elements=tuple(names),
-            )
+        with reading("header_stacks"):
+            self._place_stacks(document, types, layouts, template, siblings)
         for item in instances:
             name = str(item["name"])
             if name not in self.headers:
-                self._place(name, template, self._shared(layouts, types, item), siblings)
-        for union_stack in document.get("header_union_stacks", []):
-            unions = {item["id"]: str(item["name"]) for item in document["header_unions"]}
-            names = [unions[number] for number in union_stack["header_union_ids"]]
-            template.append(0)
-            self.union_stacks[str(union_stack["name"])] = UnionStackInstance(
-                name=str(union_stack["name"]),
-                next_slot=len(template) - 1,
-                elements=tuple(self.unions[name] for name in names),
-                member_names=self.union_members[names[0]],
-            )
+                with reading(f"headers[{name}]"):
+                    self._place(name, template, self._shared(layouts, types, item), siblings)
+        with reading("header_union_stacks"):
+            self._read_union_stacks(document, template)
         self.template = template
         self._voids: dict[str, int] = {}
 
@@ -176,14 +159,55 @@ class PhvLayout:
             raise ProgramError(where, "a header stands twice in stacks, or is metadata")
         return names
 
+    def _place_stacks(
+        self,
+        document: JsonObject,
+        types: dict[str, JsonObject],
+        layouts: dict[str, TypeLayout],
+        template: list[object],
+        siblings: dict[str, tuple[str, ...]],
+    ) -> None:
+        by_id = {item["id"]: item for item in document["headers"]}
+        for stack in document.get("header_stacks") or []:
+            template.append(0)
+            base = len(template)
+            names = self._elements(stack, by_id)
+            layout = self._shared(layouts, types, by_id[stack["header_ids"][0]])
+            for name in names:
+                self._place(name, template, layout, siblings)
+            self.stacks[str(stack["name"])] = StackInstance(
+                name=str(stack["name"]),
+                next_slot=base - 1,
+                base=base,
+                type=layout,
+                depth=len(names),
+                elements=tuple(names),
+            )
+
+    def _read_union_stacks(self, document: JsonObject, template: list[object]) -> None:
+        unions = {item["id"]: str(item["name"]) for item in document.get("header_unions") or []}
+        for stack in document.get("header_union_stacks") or []:
+            names = [unions[number] for number in stack["header_union_ids"]]
+            kinds = {tuple(self.headers[m].type.name for m in self.unions[name]) for name in names}
+            if len(kinds) != 1:
+                where = f"header_union_stacks[{stack['name']}]"
+                raise ProgramError(where, "its unions are not of one type")
+            template.append(0)
+            self.union_stacks[str(stack["name"])] = UnionStackInstance(
+                name=str(stack["name"]),
+                next_slot=len(template) - 1,
+                elements=tuple(self.unions[name] for name in names),
+                member_names=self.union_members[names[0]],
+            )
+
     def _read_unions(self, document: JsonObject) -> dict[str, tuple[str, ...]]:
         by_id = {item["id"]: str(item["name"]) for item in document["headers"]}
         types = {
             str(item["name"]): tuple(str(row[0]) for row in item["headers"])
-            for item in document.get("header_union_types", [])
+            for item in document.get("header_union_types") or []
         }
         siblings: dict[str, tuple[str, ...]] = {}
-        for union in document.get("header_unions", []):
+        for union in document.get("header_unions") or []:
             members = tuple(by_id[number] for number in union["header_ids"])
             self.unions[str(union["name"])] = members
             self.union_members[str(union["name"])] = types[str(union["union_type"])]

@@ -5,14 +5,16 @@ One method per primitive, found by its JSON name; an unknown one is a ProgramErr
 is loaded, never a surprise at the first packet.
 """
 
+import inspect
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from bmv2_lab.switch import layout as slots
 from bmv2_lab.switch.calculations import Calculations
 from bmv2_lab.switch.containers import JsonObject
-from bmv2_lab.switch.errors import ProgramError
+from bmv2_lab.switch.document import reading
 from bmv2_lab.switch.expressions import Expressions, Source, field_at
 from bmv2_lab.switch.header_primitives import HeaderPrimitives
 from bmv2_lab.switch.header_refs import parse_hex, unwrap
@@ -57,12 +59,15 @@ class Primitives(HeaderPrimitives):
         method: Callable[..., None] | None = getattr(self, f"op_{op}", None)
         if method is None:
             raise self.expressions.fail(f"unsupported primitive {op}")
-        try:
-            method(*item["parameters"])
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise ProgramError(
-                self.expressions.where, f"primitive {op} has unexpected parameters: {error!r}"
-            ) from error
+        parameters = item["parameters"]
+        accepted = inspect.signature(method).parameters.values()
+        least = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in accepted)
+        most = math.inf if any(p.kind is p.VAR_POSITIONAL for p in accepted) else len(accepted)
+        if not isinstance(parameters, list) or not least <= len(parameters) <= most:
+            raise self.expressions.fail(f"primitive {op} takes other parameters")
+        where = self.expressions.where
+        with reading(f"{where}: primitive {op}"):
+            method(*parameters)
 
     def _with_jumps(self, primitives: list[JsonObject]) -> None:
         """Basic blocks between jump targets, chosen by `pc`."""

@@ -110,8 +110,14 @@ def _moved(depth: int, count: int, *, front: bool) -> tuple[int, ...]:
     return tuple(order)
 
 
-def move_stack(packet: Packet, next_slot: int, blocks: Blocks, count: int, *, front: bool) -> None:
-    """push_front or pop_front of P4_16: the whole stack moves, new elements are invalid."""
+def move_stack(
+    packet: Packet, next_slot: int, blocks: Blocks, count: int, *, front: bool, unions: bool
+) -> None:
+    """push_front or pop_front of P4_16: the whole stack moves, new elements are invalid.
+
+    As in BMv2, the elements of a stack of unions go round instead: one that is pushed or popped
+    out comes in at the other end, as valid as it was.
+    """
     depth = len(blocks[0][0])
     count = min(max(count, 0), depth)
     if count == 0:
@@ -122,8 +128,9 @@ def move_stack(packet: Packet, next_slot: int, blocks: Blocks, count: int, *, fr
         old = [packet[base : base + size] for base in bases]
         for base, origin in zip(bases, order, strict=True):
             packet[base : base + size] = old[origin]
-        for place in fresh:
-            packet[bases[place]] = 0
+        if not unions:
+            for place in fresh:
+                packet[bases[place]] = 0
     following = packet[next_slot]
     packet[next_slot] = min(following + count, depth) if front else max(following - count, 0)
 

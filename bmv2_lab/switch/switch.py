@@ -8,7 +8,7 @@ of egress; resubmit and recirculate start over with the listed fields only.
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from bmv2_lab.switch import layout as phv
 from bmv2_lab.switch.errors import INVALID_ARGUMENT, NOT_FOUND, StateError
@@ -36,8 +36,35 @@ DigestHook = Callable[[int, list[int]], None]
 PacketHook = Callable[[bytes], None]
 
 
+class IngressHalf(Protocol):
+    """Parse and run ingress; the copies that arrive at the traffic manager, clones first."""
+
+    def __call__(self, frame: bytes, port: int, ingress_tstamp: int) -> list[EgressCopy]: ...
+
+
+class EgressHalf(Protocol):
+    """Run egress and deparse; frames that leave, and further copies for the queues.
+
+    A copy that was queued before another program was loaded is dropped.
+    """
+
+    def __call__(
+        self,
+        copy: EgressCopy,
+        *,
+        enq_timestamp: int,
+        enq_qdepth: int,
+        deq_timedelta: int,
+        deq_qdepth: int,
+        egress_tstamp: int,
+    ) -> list[Output]: ...
+
+
 class EmbeddedSwitch:
     """One switch running a translated program.
+
+    `ingress` and `egress` are its two halves: generated functions, replaced when another program
+    is loaded.
 
     `stamp_unit_ns` is what one unit of all stamps means; the switch itself only cuts them to the
     widths of their fields. `on_digest`, `on_packet_in` and `on_packet_out` connect the P4Runtime
@@ -84,6 +111,7 @@ class EmbeddedSwitch:
         namespace.update(
             template=template,
             no_action=self._no_action,
+            new=tuple.__new__,  # of a named tuple, without the call of its own
             EgressCopy=EgressCopy,
             Emitted=Emitted,
             after_ingress=self._after_ingress,
@@ -91,6 +119,9 @@ class EmbeddedSwitch:
             random_between=self.state.random.randint,
             log_message=self._log_message,
             clock_ns=lambda: self.clock_ns(),
+            generation=self._generation,
+            cpu_port=self.cpu_port,
+            packet_in=self._packet_in,
         )
         exec(program.code, namespace)  # the text that translate.py wrote
         self.state.bind(
@@ -106,14 +137,15 @@ class EmbeddedSwitch:
             namespace[f"masks_{number}"] = table.masks
             namespace[f"default_{number}"] = table.default
             namespace[f"hits_{number}"] = table.hits
+            namespace[f"single_{number}"] = table.single
         self.namespace: dict[str, Any] = namespace
         self._metadata_end = layout.metadata_end
         self._metadata_zero = [
             b"" if value == b"" else 0
             for value in layout.template[phv.METADATA_START : layout.metadata_end]
         ]
-        self._run_ingress = namespace["ingress"]
-        self._run_egress = namespace["egress"]
+        self.ingress: IngressHalf = namespace["ingress"]
+        self.egress: EgressHalf = namespace["egress"]
         self._pipeline_ingress = namespace["pipeline_ingress"]
         self._parse = namespace["parse_packet"]
         self._start = namespace["start"]
@@ -132,37 +164,10 @@ class EmbeddedSwitch:
         self._mcast_grp = layout.intrinsic("intrinsic_metadata.mcast_grp")
         self._priority = layout.intrinsic("intrinsic_metadata.priority")
 
-    # The two halves
-
-    def ingress(self, frame: bytes, port: int, ingress_tstamp: int) -> list[EgressCopy]:
-        """Parse and run ingress; the copies that arrive at the traffic manager, clones first."""
-        copies: list[EgressCopy] = self._run_ingress(frame, port, ingress_tstamp)
-        return copies
-
-    def egress(
-        self,
-        copy: EgressCopy,
-        *,
-        enq_timestamp: int,
-        enq_qdepth: int,
-        deq_timedelta: int,
-        deq_qdepth: int,
-        egress_tstamp: int,
-    ) -> list[Output]:
-        """Run egress and deparse; frames that leave, and further copies for the queues.
-
-        A copy that was queued before another program was loaded is dropped.
-        """
-        if copy.state[phv.GENERATION_SLOT] is not self._generation:
-            return []  # queued before another program was loaded
-        outputs: list[Output] = self._run_egress(
-            copy, enq_timestamp, enq_qdepth, deq_timedelta, deq_qdepth, egress_tstamp
-        )
+    def _packet_in(self, frame: bytes) -> None:
+        """A frame has left on the CPU port."""
         if self.on_packet_in is not None:
-            for output in outputs:
-                if isinstance(output, Emitted) and output.port == self.cpu_port:
-                    self.on_packet_in(output.frame)
-        return outputs
+            self.on_packet_in(frame)
 
     def set_port(self, port: int, *, up: bool) -> None:
         """A port went up or down: groups leave out members whose watch port is down."""
@@ -234,9 +239,13 @@ class EmbeddedSwitch:
             copies.append(self._copy(port, replica))
         return copies
 
-    def _keep_fields(self, source: list[Any], target: list[Any], field_list: int) -> None:
+    def _keep_only(self, source: list[Any], target: list[Any], field_list: int) -> None:
         """Zero the metadata of `target`, then take over the fields of the list."""
         target[phv.METADATA_START : self._metadata_end] = self._metadata_zero
+        self._keep_fields(source, target, field_list)
+
+    def _keep_fields(self, source: list[Any], target: list[Any], field_list: int) -> None:
+        """Take over the fields of the list."""
         kept = self.program.field_lists.get(field_list)
         if kept is None:
             return
@@ -278,7 +287,7 @@ class EmbeddedSwitch:
                 clone[self._ingress_port] = packet[self._ingress_port]
                 clone[place.rounds] = packet[place.rounds]
                 self._parse(clone)
-                self._keep_fields(packet, clone, packet[place.clone_list])
+                self._keep_only(packet, clone, packet[place.clone_list])
                 copies += self._clone(packet, clone, INSTANCE_INGRESS_CLONE)
             if flags & phv.FLAG_LEARN:
                 self._learn(packet)
@@ -325,12 +334,15 @@ class EmbeddedSwitch:
         if flags & phv.FLAG_CLONE:
             clone = packet[:]
             clone[place.flags] = 0
-            self._keep_fields(packet, clone, packet[place.clone_list])
+            self._keep_only(packet, clone, packet[place.clone_list])
             outputs += self._clone(packet, clone, INSTANCE_EGRESS_CLONE)
         if packet[self._egress_spec] == DROP_PORT:
             return outputs
         if not flags & phv.FLAG_RECIRCULATE:
-            outputs.append(Emitted(port, self._deparse(packet)))
+            frame = self._deparse(packet)
+            if port == self.cpu_port:
+                self._packet_in(frame)
+            outputs.append(Emitted(port, frame))
             return outputs
         rounds = packet[place.rounds] + 1
         if rounds > RESTART_LIMIT:

@@ -144,6 +144,8 @@ class Table:
     initial_default: Cell | None = None
     default_control: Any = None
     hits: dict[int, int] = field(default_factory=dict)  # id(cell) -> clock, with idle timeouts
+    # The cell that every key leads to at present, if no entry looks at the key; else None.
+    single: list[Cell | None] = field(default_factory=lambda: [None])
     _order: int = 0
     _exact: dict[Key, Cell] = field(default_factory=dict)
     _prefixes: list[tuple[int, dict[Key, Cell]]] = field(default_factory=list)
@@ -178,6 +180,8 @@ class Table:
         if self._stale:
             self._rebuild()
         cell = self._find(key if isinstance(key, tuple) else (key,))
+        if not (any(self.masks) if self.ranked else self.entries):
+            self.single[0] = cell
         if len(self.memo) >= MEMO_LIMIT:
             self.memo.clear()
         self.memo[key] = cell
@@ -262,11 +266,13 @@ class Table:
     def _touch(self) -> None:
         """Forget what was looked up; the search structures follow at the next lookup."""
         self.memo.clear()
+        self.single[0] = None
         self._stale = True
 
     def _rebuild(self) -> None:
         """Recompute the search structures; the memo is emptied, never replaced."""
         self.memo.clear()
+        self.single[0] = None
         self._stale = False
         match self.spec.kind:
             case MatchKind.EXACT | MatchKind.VALID:

@@ -314,8 +314,10 @@ class SwitchProgram:
         bits = self.layout.intrinsic_bits("standard_metadata.egress_spec") or 9
         length = self._required("standard_metadata.packet_length")
         arguments = "enq_timestamp, enq_qdepth, deq_timedelta, deq_qdepth, egress_tstamp"
-        with writer.block(f"def egress(copy, {arguments}):"):
+        with writer.block(f"def egress(copy, *, {arguments}):"):
             writer.line("P = copy.state")
+            with writer.block(f"if P[{phv.GENERATION_SLOT}] is not generation:"):
+                writer.line("return []")
             writer.line("port = copy.egress_port")
             writer.line(f"P[{place.flags}] &= {phv.FLAG_TRUNCATE}")
             self._stamp(writer, "intrinsic_metadata.egress_global_timestamp", "egress_tstamp")
@@ -332,7 +334,10 @@ class SwitchProgram:
                 writer.line("return after_egress(P, port, egress_tstamp)")
             with writer.block(f"if P[{spec}] == {DROP_PORT}:"):
                 writer.line("return []")
-            writer.line("return [Emitted(port, deparse(P))]")
+            writer.line("frame = deparse(P)")
+            with writer.block("if port == cpu_port:"):
+                writer.line("packet_in(frame)")
+            writer.line("return [new(Emitted, (port, frame))]")
 
     def namespace(self, generator: random.Random) -> dict[str, Any]:
         """Fresh globals for one switch: constants and generated functions come on top."""

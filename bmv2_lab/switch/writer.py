@@ -1,51 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of the generated Python, and the values that it refers to by name."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-# Reads of the packet whose slots are known only at run time: computed slots and called functions.
-_DYNAMIC = re.compile(r"P\[(?!\d+\])|\(P\)")
-
-
-@dataclass(slots=True)
-class ContainerStore:
-    """`target = target & keep | values`: a store into a part of a container.
-
-    Neighbours that store into the same container become one statement.
-    """
-
-    target: str
-    keep: int
-    values: tuple[str, ...]
-
-    @classmethod
-    def of(cls, target: str, keep: int, value: str, shift: int) -> "ContainerStore":
-        """A store of `value`, which is cut to its width already, at `shift`."""
-        if value.isdigit():
-            number = int(value) << shift
-            return cls(target, keep, (f"{number:#x}",) if number else ())
-        return cls(target, keep, (f"({value}) << {shift}" if shift else f"({value})",))
-
-    def follow(self, other: "ContainerStore") -> bool:
-        """Take over a later store into the same container, unless it reads the container."""
-        if other.target != self.target or _DYNAMIC.search(self.target):
-            return False
-        if any(self.target in text or _DYNAMIC.search(text) for text in other.values):
-            return False
-        if ~self.keep & ~other.keep:
-            return False  # both write the same bits
-        self.keep &= other.keep
-        self.values += other.values
-        return True
-
-    @property
-    def text(self) -> str:
-        """The statement."""
-        old = (f"{self.target} & {self.keep:#x}",) if self.keep else ()
-        return f"{self.target} = {' | '.join((*old, *self.values)) or '0'}"
+from bmv2_lab.switch.known_values import KnownValues
+from bmv2_lab.switch.stores import ContainerStore, HeaderFill, Line
 
 
 class Writer:
@@ -56,18 +16,35 @@ class Writer:
     """
 
     def __init__(self) -> None:
-        self.lines: list[tuple[int, str | ContainerStore]] = []
+        self.lines: list[tuple[int, Line]] = []
         self.constants: dict[str, object] = {}
         self.depth = 0
         self._counter = 0
+        self._known = KnownValues()
 
-    def line(self, text: str | ContainerStore) -> None:
-        """Append one line at the present depth."""
-        if isinstance(text, ContainerStore) and self.lines:
+    def line(self, line: Line) -> None:
+        """Append one line at the present depth, or let the line before take it over."""
+        self._known.at(self.depth)
+        if isinstance(line, str):
+            line = self._known.use(line)
+        elif isinstance(line, ContainerStore):
+            line.values = tuple(map(self._known.use, line.values))
+        self._known.written(line)
+        if not isinstance(line, str) and self.lines:
             depth, last = self.lines[-1]
-            if depth == self.depth and isinstance(last, ContainerStore) and last.follow(text):
+            if depth == self.depth and self._joined(last, line):
                 return
-        self.lines.append((self.depth, text))
+        self.lines.append((self.depth, line))
+        if isinstance(line, ContainerStore):
+            self._known.learn(line)
+
+    @staticmethod
+    def _joined(last: Line, line: Line) -> bool:
+        if isinstance(last, HeaderFill):
+            return not isinstance(line, str) and last.follow(line)
+        if isinstance(last, ContainerStore):
+            return isinstance(line, ContainerStore) and last.follow(line)
+        return False
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
@@ -103,6 +80,7 @@ class Writer:
     def text(self) -> str:
         """The whole module."""
         return "".join(
-            "    " * depth + (item if isinstance(item, str) else item.text) + "\n"
-            for depth, item in self.lines
+            "    " * depth + text + "\n"
+            for depth, line in self.lines
+            for text in ([line] if isinstance(line, str) else line.render())
         )

@@ -56,7 +56,7 @@ class _Witness:
 
             assert name == node.name
             node.before_send = sent
-            node.switch.ingress = received  # type: ignore[method-assign]
+            node.switch.ingress = received
 
 
 def _key(frame: bytes, bth: int) -> tuple[int, int]:
