@@ -60,9 +60,10 @@ check: $(VENV)/.dev ## ruff, mypy --strict and the import contracts
 bench: $(VENV)/.runtime ## measure the embedded switch
 	@$(BIN)/tempotrace bench switch $(ARGS)
 
-claims: $(VENV)/.runtime ## ten seeds of the demo, three of transparent clocks; rewrites the tables in docs
+claims: $(VENV)/.runtime ## demo, transparent clocks and numbered scenarios on many seeds; rewrites tables in docs
 	@$(BIN)/python tools/claims.py $(ARGS)
 	@$(BIN)/python tools/claims.py --scenario transparent-clock-4x4 --seeds 1,2,3 $(ARGS)
+	@$(BIN)/python tools/scenario_claims.py
 
 docs: $(VENV)/.dev ## regenerate the generated pages (wire format, schemas, OpenAPI)
 	@$(BIN)/python tools/generate_docs.py

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from bmv2_lab.fabric_of import inner_links
 from bmv2_lab.lab_run import LabRun
-from bmv2_lab.simulator.virtual_fabric import LabResult, VirtualFabric
+from bmv2_lab.simulator.lab_result import LabResult
+from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from bmv2_lab.truth import TrueEvent, Truth
 from controller.fabric import Fabric, LinkEnd
 from controller.fabric_model import fabric_model

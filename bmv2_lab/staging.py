@@ -203,13 +203,15 @@ def _grandmaster_failover(
     )
 
     def take_over() -> None:
-        lab.ptp_clients[event.successor].stop()
+        lab.timing.clients[event.successor].stop()
         rng = stream(seed, Stream.EVENTS)
-        lab.ptp_transmitter = lab.make_ptp_transmitter(successor, clients, rng)
+        lab.timing.transmitter = lab.timing.make_transmitter(successor, clients, rng)
         for client in clients:
-            lab.ptp_clients[client.name].follow(successor)
+            lab.timing.clients[client.name].follow(successor)
 
-    lab.engine.at(event.at_ns, lab.ptp_transmitter.stop)
+    old = lab.timing.transmitter
+    assert old is not None, "the grandmaster serves all clients itself"
+    lab.engine.at(event.at_ns, old.stop)
     lab.engine.at(back_ns, take_over)
 
 
@@ -240,7 +242,7 @@ def _ntp_fallback(
     )
 
     def fall_back() -> None:
-        lab.ptp_clients[event.host].stop()
+        lab.timing.clients[event.host].stop()
         NtpFollower(
             lab.engine,
             lab.phcs[event.host],
@@ -249,7 +251,7 @@ def _ntp_fallback(
             bias_ns=event.bias_ns,
             noise_sd_ns=event.noise_sd_ns,
             rng=stream(seed, Stream.EVENTS, 1 + index),
-            on_adjust=partial(lab.phc_adjusted, event.host),
+            on_adjust=partial(lab.timing.phc_adjusted, event.host),
         )
 
     lab.engine.at(event.at_ns, fall_back)

@@ -20,6 +20,7 @@ import numpy as np
 
 from bmv2_lab.backends.record import RealTimeRecord, Telemetry, check_limits
 from bmv2_lab.closed_loop_score import score_closed_loop
+from bmv2_lab.evidence import Evidence
 from bmv2_lab.lab_run import (
     EXCHANGES_FILE,
     FABRIC_FILE,
@@ -33,6 +34,7 @@ from bmv2_lab.lab_run import (
 )
 from bmv2_lab.oracle_score import oracle_errors_ns
 from bmv2_lab.scenarios import Scenario
+from bmv2_lab.scenarios.limits import check_limits as check_scenario_limits
 from bmv2_lab.scoring import (
     AttributionVerdict,
     score_attribution,
@@ -183,16 +185,22 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         "samples_per_direction_min": _samples_per_direction_min(analysis),
     }
     if run.real_time is not None:
-        summary["real_time"] = _real_time(run.real_time, summary, analysis)
+        loss = run.scenario.report_loss_share
+        summary["real_time"] = _real_time(run.real_time, summary, analysis, loss)
         # No clock is steered here, so the raw error is that of what the daemons report.
         summary["sync"]["ptp_raw_error_ns_rms"] = summary["real_time"]["ptp_reported_error_ns_rms"]
+    elif run.scenario.limits:
+        results = check_scenario_limits(run.scenario.limits, Evidence(run))
+        summary["limits"] = [_rounded(asdict(result)) for result in results]
     if run.loop is not None:
         score = score_closed_loop(run.loop, run.scenario, run.drawn, truth)
         summary["transparent_clock"] = _rounded(asdict(score))
     return summary
 
 
-def _real_time(record: RealTimeRecord, summary: Summary, analysis: Analysis) -> dict[str, Any]:
+def _real_time(
+    record: RealTimeRecord, summary: Summary, analysis: Analysis, report_loss_share: float
+) -> dict[str, Any]:
     """What a real-time run says of itself, with its limits."""
     reports = summary["reports"]
     limits = check_limits(
@@ -201,6 +209,7 @@ def _real_time(record: RealTimeRecord, summary: Summary, analysis: Analysis) -> 
             reports_received=reports["received"],
             reports_lost=reports["lost"],
             reports_rejected=reports["rejected"],
+            report_loss_share=report_loss_share,
             icrc_errors=summary["icrc_errors"],
             links_sampled_share=_links_sampled_share(analysis),
         ),

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scenario as `tempotrace lab list --json` shows it."""
 
+import re
 from dataclasses import asdict, fields
+from enum import Enum
 from typing import Any
 
 from bmv2_lab.scenarios.parameters import Scenario
 
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _TOLD = {"name", "number", "summary", "nuisance", "limits", "events"}
 
 
@@ -23,7 +26,7 @@ def described(scenario: Scenario) -> dict[str, Any]:
         "nuisance": asdict(scenario.nuisance),
         "parameters": {name: _plain(value) for name, value in values.items()},
         "events": [
-            {"kind": type(event).__name__, **_plain(event)}  # snake_case stands in the truth
+            {"kind": _CAPITAL.sub("_", type(event).__name__).lower(), **_plain(event)}
             for event in scenario.events
         ],
         "limits": [
@@ -34,7 +37,9 @@ def described(scenario: Scenario) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """Dataclasses as mappings, tuples as lists."""
+    """Dataclasses as mappings, tuples as lists, members of an enumeration by their values."""
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):

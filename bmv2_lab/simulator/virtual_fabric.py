@@ -6,38 +6,27 @@ a real fabric would: report frames with capture times, PTP logs, spans' stamps; 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-import numpy as np
-
-from bmv2_lab.draw import CLIENT_OFFSET_NS_MAX, TAI_EPOCH_NS, DrawnFabric, Stream, stream
+from bmv2_lab.draw import DrawnFabric, Stream, stream
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.background import BackgroundLoad
-from bmv2_lab.simulator.boundary_clock import (
-    BoundaryClockNode,
-    as_host,
-    neighbour_ports,
-    parents,
-)
 from bmv2_lab.simulator.clocks import SteeredClock
 from bmv2_lab.simulator.collective import RingJob
 from bmv2_lab.simulator.egress_port import EgressPort
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.faults import FaultInjector
 from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.lab_result import LabResult
 from bmv2_lab.simulator.lossless_port import LosslessPort
 from bmv2_lab.simulator.pfc import LOSSLESS_QUEUE, REACTION_NS, PfcAccount
-from bmv2_lab.simulator.ptm import PtmReader
-from bmv2_lab.simulator.ptp import PtpClient, PtpNode, PtpTransmitter
 from bmv2_lab.simulator.rdma import RdmaHost
 from bmv2_lab.simulator.switch_node import INGRESS_PROCESSING_NS, SwitchNode
+from bmv2_lab.simulator.timing import Timing
 from bmv2_lab.simulator.wire import Receive, Wire
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
-from controller.clock_pairs import CrossStamp
-from controller.fabric import Host, LinkEnd, cabling
-from controller.ptp_log import exchange_line, servo_line
+from controller.fabric import LinkEnd, cabling
 from controller.routing import collector_ports
 
 STEP_GAP_NS = 480_000_000
@@ -45,36 +34,11 @@ STEP_GAP_NS = 480_000_000
 STEP_START_NS = 20_000_000
 """From a window's start to its first step."""
 BPS_PER_GBPS = 1_000_000_000
-PTM_INTERVAL_NS = 100_000_000
-BOUNDARY_CLOCK_SETTLES_NS = 500_000_000
-"""A boundary clock serves others this long after those above it began to serve it."""
 CNP_DSCP = 46
 """Congestion notifications are control traffic: they must not wait behind what they are about."""
 
 
-@dataclass(slots=True, kw_only=True)
-class LabResult:
-    """What a run leaves behind."""
-
-    reports: list[tuple[int, bytes]] = field(default_factory=list)
-    """(capture time on the collector's clock, frame), in order of arrival."""
-    reports_sent: int = 0
-    reports_lost: int = 0
-    """On the way to the collector."""
-    ptp_lines: list[str] = field(default_factory=list)
-    """Lines of `exchanges.jsonl`."""
-    exchanges: list[tuple[str, np.void]] = field(default_factory=list)
-    """(client, row of `EXCHANGE_DTYPE`), the same as the lines hold."""
-    switch_exchanges: list[tuple[str, np.void]] = field(default_factory=list)
-    """Of boundary clocks; in no file."""
-    adjustments: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
-    """By host, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
-    cross_stamps: list[tuple[int, CrossStamp]] = field(default_factory=list)
-    """(true instant, for scoring alone; what the machine logs)."""
-    pauses: list[tuple[int, LinkEnd, bool]] = field(default_factory=list)
-    """(true instant, sending end, whether it is paused or may go on)."""
-    cpu_frames: int = 0
-    """Packets that switches sent to the controller."""
+__all__ = ["STEP_GAP_NS", "STEP_START_NS", "LabResult", "VirtualFabric"]
 
 
 class VirtualFabric:
@@ -118,11 +82,16 @@ class VirtualFabric:
         """By sending end, where RoCE is lossless."""
         self._cable()
         self._start_pfc()
-        self.ptp_clients: dict[str, PtpClient] = {}
-        self.boundary_clocks: dict[str, SteeredClock] = {}
-        """PTP clocks of switches that are boundary clocks."""
-        self._start_ptp()
-        self._start_ptm()
+        self.timing = Timing(
+            self.engine,
+            scenario,
+            seed,
+            drawn,
+            self.phcs,
+            self.host_nodes,
+            self.switch_nodes,
+            self.result,
+        )
         self.endpoints = self._make_endpoints()
         self.jobs = self._make_jobs()
         self.injector = self._schedule_steps()
@@ -249,122 +218,6 @@ class VirtualFabric:
         node = self.switch_nodes[end.node]
         return node.receive, INGRESS_PROCESSING_NS, self._fabric.switch(end.node).model
 
-    def _start_ptp(self) -> None:
-        if self.scenario.boundary_clocks:
-            self._start_boundary_clocks()
-            return
-        scenario, ptp = self.scenario, self._fabric.ptp
-        transmitter = self._fabric.host(ptp.grandmaster)
-        clients = tuple(host for host in self._fabric.hosts if host.name != ptp.grandmaster)
-        self.ptp_transmitter = self.make_ptp_transmitter(
-            transmitter, clients, stream(self._seed, Stream.PTP)
-        )
-        for index, host in enumerate(clients):
-            self.ptp_clients[host.name] = PtpClient(
-                self.engine,
-                self.host_nodes[host.name],
-                host,
-                transmitter,
-                ptp,
-                dscp=scenario.ptp_dscp,
-                interval_ns=scenario.ptp_interval_ns,
-                rng=stream(self._seed, Stream.PTP, 1 + index),
-                on_exchange=self._exchange_done,
-                on_adjust=self.phc_adjusted,
-            )
-
-    def _start_ptm(self) -> None:
-        for index, host in enumerate(self._fabric.hosts):
-            if host.machine is not None:
-                PtmReader(
-                    self.engine,
-                    host,
-                    self.phcs[host.name],
-                    self._drawn.oscillators[host.machine],
-                    interval_ns=PTM_INTERVAL_NS,
-                    rng=stream(self._seed, Stream.PTM, index),
-                    on_stamp=lambda *stamp: self.result.cross_stamps.append(stamp),
-                )
-
-    def _start_boundary_clocks(self) -> None:
-        """Each node follows its parent on the grandmaster's tree; a switch serves its children once
-        it has had the time to settle."""
-        fabric, scenario = self._fabric, self.scenario
-        parent_of = parents(fabric)
-        nodes: dict[str, PtpNode] = {**self.host_nodes}
-        hosts = {host.name: host for host in fabric.hosts}
-        hosts |= {switch.name: as_host(switch) for switch in fabric.switches}
-        for switch in fabric.switches:
-            points = fabric.model(switch.model).stamp_points_at(scenario.speed_gbps)
-            assert points is not None, "the fabric file was checked"
-            self.boundary_clocks[switch.name] = phc = SteeredClock(
-                self._drawn.oscillators[switch.name]
-            )
-            rng = stream(self._seed, Stream.PTP, 1_000 + switch.node_id)
-            off_ns = int(rng.integers(-CLIENT_OFFSET_NS_MAX, CLIENT_OFFSET_NS_MAX))
-            phc.adjust(0, frequency_ppb=0.0, step_ns=TAI_EPOCH_NS + off_ns - phc.read_ns(0))
-            nodes[switch.name] = BoundaryClockNode(
-                self.engine,
-                self.switch_nodes[switch.name],
-                switch,
-                phc,
-                points,
-                neighbour_ports(fabric, switch.name),
-            )
-        for index, (child, parent) in enumerate(parent_of.items()):
-            is_host = child in self.host_nodes
-            self.ptp_clients[child] = PtpClient(
-                self.engine,
-                nodes[child],
-                hosts[child],
-                hosts[parent],
-                fabric.ptp,
-                dscp=scenario.ptp_dscp,
-                interval_ns=scenario.ptp_interval_ns,
-                rng=stream(self._seed, Stream.PTP, 1 + index),
-                on_exchange=self._exchange_done if is_host else self._switch_exchange_done,
-                on_adjust=self.phc_adjusted if is_host else _not_logged,
-            )
-        for parent in dict.fromkeys(parent_of.values()):
-            depth = 0
-            above = parent
-            while above in parent_of:
-                above, depth = parent_of[above], depth + 1
-            children = tuple(hosts[name] for name, one in parent_of.items() if one == parent)
-            self.engine.at(
-                depth * BOUNDARY_CLOCK_SETTLES_NS,
-                self._serve_time,
-                nodes[parent],
-                hosts[parent],
-                children,
-            )
-
-    def _serve_time(self, node: PtpNode, host: Host, children: tuple[Host, ...]) -> None:
-        rng = stream(self._seed, Stream.PTP, 2_000 + host.ip % 1_000)
-        self._make_transmitter(node, host, children, rng)
-
-    def make_ptp_transmitter(
-        self, host: Host, clients: tuple[Host, ...], rng: np.random.Generator
-    ) -> PtpTransmitter:
-        """A time transmitter on a host, which starts now."""
-        return self._make_transmitter(self.host_nodes[host.name], host, clients, rng)
-
-    def _make_transmitter(
-        self, node: PtpNode, host: Host, clients: tuple[Host, ...], rng: np.random.Generator
-    ) -> PtpTransmitter:
-        scenario = self.scenario
-        return PtpTransmitter(
-            self.engine,
-            node,
-            host,
-            clients,
-            self._fabric.ptp,
-            dscp=scenario.ptp_dscp,
-            interval_ns=scenario.ptp_interval_ns,
-            until_ns=scenario.duration_ns - 100_000_000,
-            rng=rng,
-        )
-
     def _make_endpoints(self) -> dict[str, RdmaHost]:
         roce = self._fabric.qos.class_named("roce")
         assert roce is not None, "the lab's fabric has a RoCE class"
@@ -438,21 +291,6 @@ class VirtualFabric:
     def _cpu_frame(self, _frame: bytes) -> None:
         self.result.cpu_frames += 1
 
-    def _exchange_done(self, client: str, row: np.void) -> None:
-        self.result.ptp_lines.append(exchange_line(row, client))
-        self.result.exchanges.append((client, row))
-
-    def _switch_exchange_done(self, client: str, row: np.void) -> None:
-        """Boundary clocks log nothing that a controller reads; kept for scoring."""
-        self.result.switch_exchanges.append((client, row))
-
-    def phc_adjusted(
-        self, host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
-    ) -> None:
-        """A host adjusted its PHC, which read `phc_local_ns` just before."""
-        self.result.ptp_lines.append(servo_line(host, phc_local_ns, step_ns, frequency_ppb))
-        self.result.adjustments.setdefault(host, []).append((phc_local_ns, step_ns, frequency_ppb))
-
     def _observe_truth(self) -> None:
         now_ns = self.engine.now_ns
         reference = self.phcs[self._fabric.ptp.grandmaster]
@@ -468,7 +306,7 @@ class VirtualFabric:
         for name, node in self.switch_nodes.items():
             local_ns = node.oscillator.read_ns(now_ns)
             readings.append(TrueClockReading(clock=name, local_ns=local_ns, offset_ns=None))
-        for name, clock in self.boundary_clocks.items():
+        for name, clock in self.timing.boundary_clocks.items():
             local_ns = clock.read_ns(now_ns)
             readings.append(
                 TrueClockReading(clock=f"{name}/ptp", local_ns=local_ns, offset_ns=None)
@@ -476,7 +314,3 @@ class VirtualFabric:
         self.truth.windows.append(
             TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))
         )
-
-
-def _not_logged(_host: str, _phc_local_ns: int, _step_ns: int, _frequency_ppb: float) -> None:
-    """Adjustments of a boundary clock are in no file."""

@@ -68,6 +68,8 @@ def run(
     """Run a scenario, score it against its truth, and write all files."""
     run_scenario = _runner(backend)
     chosen = scenario_named(scenario)
+    if backend != VIRTUAL and chosen.is_virtual_only:
+        raise InputError(f"lab run: what {scenario} does to its fabric needs --backend {VIRTUAL}")
     with (
         Interrupts() as interrupts,
         ProgressDisplay(quiet=as_json) as display,
@@ -92,8 +94,8 @@ def run(
 
 
 def broken_limits(summary: dict[str, Any]) -> list[str]:
-    """A line for each limit of a real-time run that was not kept."""
-    limits = summary.get("real_time", {}).get("limits", [])
+    """A line for each limit of the scenario, or of a real-time run, that was not kept."""
+    limits = [*summary.get("limits", []), *summary.get("real_time", {}).get("limits", [])]
     return [
         f"limit not kept: {one['name']}: {one['found']:g}, expected {one['range']}"
         for one in limits

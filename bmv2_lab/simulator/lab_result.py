@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run leaves behind, as a real fabric would; whichever backend ran it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from controller.clock_pairs import CrossStamp
+from controller.fabric import LinkEnd
+
+
+@dataclass(slots=True, kw_only=True)
+class LabResult:
+    """What a run leaves behind."""
+
+    reports: list[tuple[int, bytes]] = field(default_factory=list)
+    """(capture time on the collector's clock, frame), in order of arrival."""
+    reports_sent: int = 0
+    reports_lost: int = 0
+    """On the way to the collector."""
+    ptp_lines: list[str] = field(default_factory=list)
+    """Lines of `exchanges.jsonl`."""
+    exchanges: list[tuple[str, np.void]] = field(default_factory=list)
+    """(client, row of `EXCHANGE_DTYPE`), the same as the lines hold."""
+    switch_exchanges: list[tuple[str, np.void]] = field(default_factory=list)
+    """Of boundary clocks; in no file."""
+    adjustments: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
+    """By host, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
+    cross_stamps: list[tuple[int, CrossStamp]] = field(default_factory=list)
+    """(true instant, for scoring alone; what the machine logs)."""
+    pauses: list[tuple[int, LinkEnd, bool]] = field(default_factory=list)
+    """(true instant, sending end, whether it is paused or may go on)."""
+    cpu_frames: int = 0
+    """Packets that switches sent to the controller."""
