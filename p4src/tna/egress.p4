@@ -52,6 +52,18 @@ control TempoEgress(inout egress_headers_t hdr,
     }
 
     @hidden
+    action lengthen_ipv4() {
+        hdr.udp.length = hdr.udp.length + meta.added_bytes;
+        hdr.ipv4.total_length = hdr.ipv4.total_length + meta.added_bytes;
+    }
+
+    @hidden
+    action lengthen_ipv6() {
+        hdr.udp.length = hdr.udp.length + meta.added_bytes;
+        hdr.ipv6.payload_length = hdr.ipv6.payload_length + meta.added_bytes;
+    }
+
+    @hidden
     action drop_in_egress() {
         eg_dprsr_md.drop_ctl[0:0] = 1;
     }
@@ -92,7 +104,7 @@ control TempoEgress(inout egress_headers_t hdr,
                 hdr.probe.egress_port = meta.egress_port;
             }
             if (meta.kind == KIND_INT_STRIP) {
-                strip.apply(hdr, meta);
+                strip.apply(meta);
             }
             if (meta.node_configured == 1 && hdr.bridged.exempt == 0) {
                 if (meta.kind == KIND_INT_SOURCE || meta.kind == KIND_INT_TRANSIT) {
@@ -100,6 +112,14 @@ control TempoEgress(inout egress_headers_t hdr,
                 }
                 if (hdr.bridged.destination_configured == 1) {
                     postcard.apply(hdr, meta, eg_dprsr_md);
+                }
+            }
+            // UDP is valid in packets that INT may have made longer or shorter, and in few others.
+            if (hdr.udp.isValid()) {
+                if (hdr.ipv4.isValid()) {
+                    lengthen_ipv4();
+                } else {
+                    lengthen_ipv6();
                 }
             }
             if (hdr.bridged.discard == 1) {

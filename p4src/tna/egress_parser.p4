@@ -21,7 +21,7 @@ parser TempoEgressParser(packet_in packet,
     state start {
         packet.extract(eg_intr_md);
         meta.event = NO_EVENT;
-        meta.mirrored_bytes = eg_intr_md.pkt_length;
+        meta.inner_bytes = eg_intr_md.pkt_length;
         meta.cells = eg_intr_md.deq_qdepth;
         transition select(eg_intr_md.deflection_flag, packet.lookahead<packet_kind_t>()) {
             (1w1, _): parse_deflected;
@@ -185,7 +185,7 @@ parser TempoEgressParser(packet_in packet,
 
     state skip_shim {
         packet.extract(shim);
-        meta.removed_bytes = shim.type_and_length;
+        meta.added_bytes = shim.type_and_length;
         udp_rest.subtract(shim);
         transition select(shim.type_and_length) {
             16w0x0080 &&& 16w0x0080: skip_128_words;

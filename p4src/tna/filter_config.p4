@@ -11,7 +11,7 @@ control ReportFilterConfig(inout ingress_headers_t hdr, inout ingress_metadata_t
         meta.filter_mx = filter_mx;
         meta.filter_drops = filter_drops;
         hdr.bridged.latency_shift = latency_shift[4:0];
-        hdr.bridged.interval_shift = interval_shift[5:0];
+        meta.interval_shift = interval_shift[5:0];
     }
 
     // Filled by the controller (default action).

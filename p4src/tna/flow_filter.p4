@@ -5,7 +5,6 @@
 
 control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
 
-    Interval() interval;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) fingerprint_hash;
     Hash<bit<14>>(HashAlgorithm_t.CRC32) index_hash_a;
     Hash<bit<14>>(HashAlgorithm_t.CRC16) index_hash_b;
@@ -67,7 +66,7 @@ control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
     @hidden
     action hash_flow() {
         meta.fingerprint = fingerprint_hash.get({ hdr.bridged.flow_hash, meta.ingress_port, meta.egress_port,
-                                                  meta.latency_step, meta.interval });
+                                                  meta.latency_step, hdr.bridged.interval_id });
     }
 
     @hidden
@@ -82,7 +81,6 @@ control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
 
     apply {
         latency_mask.apply();
-        interval.apply(hdr.bridged.interval_shift, meta.ingress_tstamp, meta.interval);
         hash_flow();
         if (meta.postcard == 1 && hdr.bridged.change_only == 1) {
             ask_a();

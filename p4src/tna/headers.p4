@@ -26,19 +26,18 @@ header bridged_t {
     dscp_t    marked_dscp;
     @padding bit<3> pad_2;
     bit<5>    latency_shift;
-    @padding bit<2> pad_3;
-    bit<6>    interval_shift;
     queue_id_t queue_id;
     bit<8>    remaining_hop_count;
     int_bitmap_t bitmap;                   // instruction bitmap, or RepMdBits of the postcard
-    @padding bit<7> pad_4;
+    @padding bit<7> pad_3;
     port_t    ingress_port;
-    @padding bit<7> pad_5;
+    @padding bit<7> pad_4;
     port_t    egress_port;                 // as chosen; that of a deflected packet is another
     tstamp_t  ingress_tstamp;              // ns, at the ingress MAC
     flow_hash_t flow_hash;
     bit<8>    bucket;
     l4_port_t source_port;                 // of a report
+    bit<16>   interval_id;                 // another one in another interval of the change-only filters
 }
 
 // From a packet to the report about it. Whole bytes only, so that their sizes are known below, and in the order of

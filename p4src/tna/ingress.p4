@@ -27,6 +27,8 @@ control TempoIngress(inout ingress_headers_t hdr,
     DropReport() drop_reports;
     IngressReport() ingress_report;
 
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) interval_hash;
+
     // Packets with something remarkable about them (the last event of each), and packets dropped, by reason; the
     // indices are in ids.p4.
     Counter<bit<64>, bit<4>>(INGRESS_EVENTS_SIZE, CounterType_t.PACKETS) ingress_events;
@@ -68,6 +70,11 @@ control TempoIngress(inout ingress_headers_t hdr,
     }
 
     @hidden
+    action name_interval() {
+        hdr.bridged.interval_id = interval_hash.get({ meta.interval });
+    }
+
+    @hidden
     action finish_bridge() {
         hdr.bridged.egress_port = meta.egress_port;
         hdr.bridged.bucket = meta.bucket;
@@ -91,7 +98,8 @@ control TempoIngress(inout ingress_headers_t hdr,
     apply {
         bridge();
         filter_config.apply(hdr, meta);
-        interval.apply(hdr.bridged.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
+        interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
+        name_interval();
         lengths.apply(hdr, meta);
 
         // ---- what is it ----

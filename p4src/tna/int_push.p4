@@ -173,18 +173,18 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     @hidden
     action add_headers() {
-        meta.bytes_with_headers = meta.ip_bytes + meta.added_bytes;
+        meta.ip_bytes = meta.ip_bytes + meta.added_bytes;
     }
 
     @hidden
     action add_hop() {
-        meta.bytes_with_hop = meta.bytes_with_headers + meta.hop_bytes;
-        meta.headers_beyond_mtu = meta.bytes_with_headers |-| meta.mtu_bytes;
+        meta.headers_beyond_mtu = meta.ip_bytes |-| meta.mtu_bytes;
+        meta.ip_bytes = meta.ip_bytes + meta.hop_bytes;
     }
 
     @hidden
     action compare_with_mtu() {
-        meta.hop_beyond_mtu = meta.bytes_with_hop |-| meta.mtu_bytes;
+        meta.hop_beyond_mtu = meta.ip_bytes |-| meta.mtu_bytes;
     }
 
     @hidden
@@ -209,18 +209,6 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
     @hidden
     action sum_added_bytes() {
         meta.added_bytes = meta.added_bytes + meta.hop_bytes;
-    }
-
-    @hidden
-    action lengthen_ipv4() {
-        hdr.udp.length = hdr.udp.length + meta.added_bytes;
-        hdr.ipv4.total_length = hdr.ipv4.total_length + meta.added_bytes;
-    }
-
-    @hidden
-    action lengthen_ipv6() {
-        hdr.udp.length = hdr.udp.length + meta.added_bytes;
-        hdr.ipv6.payload_length = hdr.ipv6.payload_length + meta.added_bytes;
     }
 
     @hidden
@@ -281,10 +269,5 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             }
         }
         sum_added_bytes();
-        if (hdr.ipv4.isValid()) {
-            lengthen_ipv4();
-        } else {
-            lengthen_ipv6();
-        }
     }
 }

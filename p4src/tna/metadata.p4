@@ -42,7 +42,6 @@ const bit<2> SOURCE_MX   = 2;
 @pa_no_overlay("ingress", "hdr.ipv6.dst_addr")
 @pa_no_overlay("egress", "hdr.ipv4.src_addr")
 @pa_no_overlay("egress", "hdr.ipv4.dst_addr")
-@pa_no_overlay("egress", "meta.interval")
 @pa_auto_init_metadata
 struct ingress_metadata_t {
     // ---- parser results ----
@@ -125,6 +124,7 @@ struct ingress_metadata_t {
     l4_port_t report_udp_port;
     bit<1>    filter_mx;            // change-only for INT-MX as well
     bit<1>    filter_drops;         // one drop report per flow, reason and interval
+    bit<6>    interval_shift;
     tstamp_t  interval;
     bit<32>   fingerprint;
     bit<1>    probe_enabled;
@@ -152,19 +152,13 @@ struct ingress_metadata_t {
 @pa_container_size("egress", "meta.stack_beyond_shim", 8)
 @pa_container_size("egress", "meta.inner_bytes", 16)
 @pa_container_size("egress", "meta.not_inner_bytes", 16)
-@pa_container_size("egress", "meta.total_length", 16)
 @pa_container_size("egress", "meta.report_words", 16)
 @pa_container_size("egress", "meta.hop_bytes", 16)
-@pa_container_size("egress", "meta.hop_words_wide", 16)
-@pa_container_size("egress", "meta.removed_bytes", 16)
 @pa_container_size("egress", "meta.added_bytes", 16)
 @pa_container_size("egress", "meta.ip_bytes", 16)
-@pa_container_size("egress", "meta.bytes_with_headers", 16)
-@pa_container_size("egress", "meta.bytes_with_hop", 16)
 @pa_container_size("egress", "meta.headers_beyond_mtu", 16)
 @pa_container_size("egress", "meta.hop_beyond_mtu", 16)
 @pa_container_size("egress", "meta.mtu_bytes", 16)
-@pa_container_size("egress", "meta.report_words_beyond", 16)
 @pa_auto_init_metadata
 struct egress_metadata_t {
     // ---- from ingress, or of the reported packet ----
@@ -187,12 +181,9 @@ struct egress_metadata_t {
     bit<8>    types;                // report type and inner type
     bit<8>    flags;                // REPORT_FLAG_*
     drop_reason_t drop_reason;
-    length_bytes_t mirrored_bytes;  // as it came from the mirror
+    length_bytes_t inner_bytes;     // as it came from the mirror at first
     length_bytes_t not_inner_bytes; // of the mirrored packet: what is in front of the inner packet, and the FCS
-    length_bytes_t inner_bytes;
-    length_bytes_t total_length;
     bit<16>   report_words;
-    bit<16>   report_words_beyond;  // 0: they fit into the report's length
 
     // ---- parser results ----
     bit<16>   ptp_sequence_id;
@@ -218,24 +209,18 @@ struct egress_metadata_t {
     bit<32>   latency;
     bit<19>   cells;                // queue depth at dequeue, for comparisons
     bit<8>    hop_words;
-    bit<16>   hop_words_wide;       // the same, for sums of 16 bits
-    bit<8>    hop_words_high;       // words of instruction bits 0 to 4
     bit<8>    hop_words_low;
-    bit<16>   hop_words_wide_high;
-    bit<16>   hop_words_wide_low;
-    length_bytes_t hop_bytes_high;
+    bit<16>   report_words_high;    // the same and one more: together, with the two words of the main header
+    bit<16>   report_words_low;
     length_bytes_t hop_bytes_low;
     bit<1>    hop_words_agree;      // the header says the same as the bitmap
     bit<1>    write_hop;
     bit<1>    hop_limit_reached;
     bit<1>    mtu_reached;
     bit<8>    shim_dscp;            // the shim's last byte: DSCP as the packet came, and two bits 0
-    length_bytes_t removed_bytes;   // the shim's first 16 bits at first
     length_bytes_t hop_bytes;
-    length_bytes_t added_bytes;
-    length_bytes_t ip_bytes;
-    length_bytes_t bytes_with_headers;
-    length_bytes_t bytes_with_hop;
+    length_bytes_t added_bytes;     // to the packet; negative at the sink
+    length_bytes_t ip_bytes;        // with whatever is added
     length_bytes_t headers_beyond_mtu;
     length_bytes_t hop_beyond_mtu;
     bit<8>    stack_room;           // words that the shim's length can still take
@@ -250,18 +235,17 @@ struct egress_metadata_t {
     bit<19>   below_depth;
     bit<32>   below_latency;
     bit<32>   latency_step;
-    tstamp_t  interval;
     bit<32>   fingerprint;
     bit<1>    known_a;
     bit<1>    known_b;
     bit<1>    clock_enabled;
-    bit<32>   ns_low_1;
-    bit<32>   ns_low_2;
-    bit<32>   ns_low_3;
+    bit<32>   ns_low;
+    bit<32>   ns_low_next;
     bit<16>   ns_high;
-    bit<32>   carry_1;
-    bit<32>   carry_2;
-    bit<32>   borrow;
+    bit<32>   beyond;               // 0: no carry, no borrow
+    bit<1>    carry_1;
+    bit<1>    carry_2;
+    bit<1>    borrow;
     bit<1>    corrected;
 
     // ---- the mirrored packet ----

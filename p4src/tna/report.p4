@@ -12,29 +12,25 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     @hidden
     action measure_inner_packet() {
-        meta.inner_bytes = meta.mirrored_bytes - meta.not_inner_bytes;
+        meta.inner_bytes = meta.inner_bytes - meta.not_inner_bytes;
     }
 
     @hidden
     action add_metadata() {
-        meta.total_length = meta.inner_bytes + meta.hop_bytes;
+        hdr.ipv4.total_length = meta.inner_bytes + meta.hop_bytes;
         meta.report_words = meta.inner_bytes >> 2;
     }
 
     @hidden
     action add_headers() {
-        meta.total_length = meta.total_length + (28 + REPORT_FIXED_BYTES);
-        meta.report_words = meta.report_words + meta.hop_words_wide;
+        hdr.ipv4.total_length = hdr.ipv4.total_length + (28 + REPORT_FIXED_BYTES);
+        meta.report_words = meta.report_words + meta.report_words_high;
     }
 
     @hidden
     action add_main_header() {
-        meta.report_words = meta.report_words + 2;
-    }
-
-    @hidden
-    action compare_length() {
-        meta.report_words_beyond = meta.report_words |-| 255;
+        hdr.udp.length = hdr.ipv4.total_length - 20;
+        meta.report_words = meta.report_words + meta.report_words_low;
     }
 
     @hidden
@@ -74,12 +70,6 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.ipv4.ecn = meta.report_tos[1:0];
         hdr.ipv4.src_addr = meta.switch_ip;
         hdr.udp.src_port = meta.source_port;   // a flow's reports stay in order, flows spread
-    }
-
-    @hidden
-    action write_lengths() {
-        hdr.ipv4.total_length = meta.total_length;
-        hdr.udp.length = meta.total_length - 20;
     }
 
     // By the hash unit: nothing else moves bits between fields of 16 and of 8 bits.
@@ -126,12 +116,13 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         // A PTP message has its correctionField again, as it came; what the MAC writes is not known here.
         // The mirror session has cut the copy already. Bytes beyond the last whole word belong to the inner
         // packet, and are not in the report's length.
+        write_outer_constants();
+        write_outer_fields();
         measure_inner_packet();
         add_metadata();
         add_headers();
         add_main_header();
-        compare_length();
-        if (meta.report_words_beyond != 0) {
+        if (meta.report_words & 0xFF00 != 0) {
             limit_length();
         }
         cut_sequence_number();
@@ -140,9 +131,6 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         } else {
             complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_EGRESS << 22));
         }
-        write_outer_constants();
-        write_outer_fields();
-        write_lengths();
         write_report_length();
         write_report_headers();
     }

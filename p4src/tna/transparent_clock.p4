@@ -13,8 +13,8 @@ control TransparentClock(inout egress_headers_t hdr,
     action set_transparent_clock(@id(1) bit<32> scaled_ns_per_unit,
                                  @id(2) scaled_ns_t residence_offset) {
         meta.clock_enabled = 1;
-        meta.ns_low_1 = hdr.ptp_correction.ns_low + residence_offset[47:16];
-        meta.ns_low_2 = hdr.ptp_correction.ns_low + residence_offset[47:16];   // unless there is a link delay
+        meta.ns_low = hdr.ptp_correction.ns_low + residence_offset[47:16];
+        meta.ns_low_next = hdr.ptp_correction.ns_low + residence_offset[47:16];   // unless there is a link delay
         meta.ns_high = hdr.ptp_correction.ns_high + residence_offset[63:48];
     }
 
@@ -29,7 +29,7 @@ control TransparentClock(inout egress_headers_t hdr,
 
     @id(ACTION_SET_LINK_DELAY)
     action set_link_delay(@id(1) scaled_ns_t delay) {
-        meta.ns_low_2 = meta.ns_low_1 + delay[47:16];
+        meta.ns_low_next = meta.ns_low + delay[47:16];
         meta.ns_high = meta.ns_high + delay[63:48];
     }
 
@@ -44,20 +44,24 @@ control TransparentClock(inout egress_headers_t hdr,
     }
 
     @hidden
-    action carry_of_offset() {
-        meta.carry_1 = hdr.ptp_correction.ns_low |-| meta.ns_low_1;
+    action compare_offset() {
+        meta.beyond = hdr.ptp_correction.ns_low |-| meta.ns_low;
+    }
+
+    @hidden
+    action compare_delay() {
+        meta.beyond = meta.ns_low |-| meta.ns_low_next;
     }
 
     @hidden
     action subtract_stamp() {
-        meta.carry_2 = meta.ns_low_1 |-| meta.ns_low_2;
-        meta.ns_low_3 = meta.ns_low_2 - meta.ingress_tstamp[31:0];
-        meta.borrow = meta.ingress_tstamp[31:0] |-| meta.ns_low_2;
+        meta.ns_low = meta.ns_low_next - meta.ingress_tstamp[31:0];
+        meta.beyond = meta.ingress_tstamp[31:0] |-| meta.ns_low_next;
         meta.ns_high = meta.ns_high - meta.ingress_tstamp[47:32];
     }
 
     // Adders are 32 bits wide. A sum that is smaller than its first summand has a carry; differences stop at 0,
-    // so each of these is 0 unless there is a carry or a borrow.
+    // so it is 0 unless there is a carry or a borrow.
     @hidden
     action carry_into_high(bit<16> carry) {
         meta.ns_high = meta.ns_high + carry;
@@ -66,20 +70,18 @@ control TransparentClock(inout egress_headers_t hdr,
     @hidden
     table carries {
         key = {
-            meta.carry_1: ternary;
-            meta.carry_2: ternary;
-            meta.borrow: ternary;
+            meta.carry_1: exact;
+            meta.carry_2: exact;
+            meta.borrow: exact;
         }
         actions = { carry_into_high; }
-        const default_action = carry_into_high(1);      // two carries, one borrow
+        const default_action = carry_into_high(0);
         const entries = {
-            (0, 0, 0): carry_into_high(0);
-            (0, 0, _): carry_into_high(0xFFFF);
-            (0, _, 0): carry_into_high(1);
-            (_, 0, 0): carry_into_high(1);
-            (0, _, _): carry_into_high(0);
-            (_, 0, _): carry_into_high(0);
-            (_, _, 0): carry_into_high(2);
+            (0, 0, 1): carry_into_high(0xFFFF);
+            (0, 1, 0): carry_into_high(1);
+            (1, 0, 0): carry_into_high(1);
+            (1, 1, 0): carry_into_high(2);
+            (1, 1, 1): carry_into_high(1);
         }
     }
 
@@ -89,7 +91,7 @@ control TransparentClock(inout egress_headers_t hdr,
         hdr.ptp_metadata.setValid();
         hdr.ptp_metadata.udp_cksum_byte_offset = checksum_offset;
         hdr.ptp_metadata.cf_byte_offset = correction_offset;
-        hdr.ptp_metadata.updated_cf = meta.ns_high ++ meta.ns_low_3;
+        hdr.ptp_metadata.updated_cf = meta.ns_high ++ meta.ns_low;
         hdr.ptp_correction.setInvalid();
         eg_oport_md.update_delay_on_tx = 1;
         meta.corrected = 1;
@@ -145,9 +147,19 @@ control TransparentClock(inout egress_headers_t hdr,
         transparent_clock.apply();
         correction_limit.apply();
         if (meta.clock_enabled == 1) {
-            carry_of_offset();
+            compare_offset();
+            if (meta.beyond != 0) {
+                meta.carry_1 = 1;
+            }
             ptp_link_delay.apply();
+            compare_delay();
+            if (meta.beyond != 0) {
+                meta.carry_2 = 1;
+            }
             subtract_stamp();
+            if (meta.beyond != 0) {
+                meta.borrow = 1;
+            }
             carries.apply();
             ptp_offsets.apply();
         } else {
