@@ -161,6 +161,8 @@ class RealTimeFabric:
                 node,
                 dscp=roce.dscp,
                 rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
+                retransmit_ns=self.scenario.retransmit_ns,
+                spraying=self.scenario.spraying,
             )
             for index, (name, node) in enumerate(self.host_nodes.items())
         }

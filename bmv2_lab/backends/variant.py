@@ -106,15 +106,24 @@ SCALES = {
 def unsupported(scenario: Scenario) -> list[str]:
     """What is in the scenario that only virtual time can have."""
     found = [type(event).__name__ for event in scenario.events]
-    return found + [name for name in _VIRTUAL_ONLY if getattr(scenario, name, None)]
+    found += [name for name in _VIRTUAL_ONLY if getattr(scenario, name, None)]
+    if scenario.congestion.only_at:
+        found.append("congestion.only_at")
+    topology = getattr(scenario, "topology", None)
+    if topology is not None and topology.name != "LEAF_SPINE":
+        found.append("topology")
+    return found
 
 
 _VIRTUAL_ONLY = (
     "stamp_biases",
     "tier_gradient_ns",
     "wrong_correction",
-    "spraying",
     "closed_loop",
+    "boundary_clocks",
+    "ptp_over_ethernet",
+    "plain_spines",
+    "lossless",
 )
 
 
@@ -156,6 +165,11 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         duration_ns=scenario.duration_ns + shift_ns + TAIL_NS,
         window_starts_ns=tuple(start_ns + shift_ns for start_ns in scenario.window_starts_ns),
         straggler=straggler,
+        retransmit_ns=(
+            None
+            if scenario.retransmit_ns is None
+            else scenario.retransmit_ns * scale.software_scale
+        ),
         queue_report_packets=0,
         cable_m_min=scale.cable_m_min,
         cable_m_max=scale.cable_m_max,

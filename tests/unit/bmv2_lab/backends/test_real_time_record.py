@@ -23,6 +23,7 @@ GOOD = Telemetry(
     reports_received=1_000,
     reports_lost=0,
     reports_rejected=0,
+    report_loss_share=0.0,
     icrc_errors=0,
     links_sampled_share=1.0,
 )
@@ -103,6 +104,12 @@ def test_each_limit_is_checked(change: dict[str, int], name: str) -> None:
     """One figure out of its range breaks its limit and no other."""
     limits = check_limits(record(), replace(GOOD, **change))
     assert [limit.name for limit in limits if not limit.passed] == [name]
+
+
+def test_losses_of_the_scenario_are_allowed() -> None:
+    """10 % and a little more where the scenario loses 10 %."""
+    lossy = replace(GOOD, reports_lost=111, report_loss_share=0.1)
+    assert all(limit.passed for limit in check_limits(record(), lossy))
 
 
 def test_transfers_must_be_done() -> None:
