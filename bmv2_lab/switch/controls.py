@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from bmv2_lab.switch.containers import JsonObject
-from bmv2_lab.switch.errors import ProgramError
+from bmv2_lab.switch.control_graph import END, ControlGraph
 from bmv2_lab.switch.expressions import Expressions
 from bmv2_lab.switch.layout import FLAG_EXIT
 from bmv2_lab.switch.primitives import Primitives
@@ -19,14 +19,11 @@ from bmv2_lab.switch.tables import (
     ARGUMENTS,
     BYTES,
     INDIRECT,
-    NO_ACTION,
     PACKETS,
     MatchKind,
     TableSpec,
 )
 from bmv2_lab.switch.writer import Writer
-
-END = ""  # name of the virtual last node
 
 # Actions of a table are written in place of the call up to this many, and this many primitives.
 INLINE_ACTIONS = 3
@@ -35,7 +32,7 @@ INLINE_PRIMITIVES = 12
 NESTING_LIMIT = 60
 
 
-class ControlTranslator:
+class ControlTranslator(ControlGraph):
     """Writes one pipeline of the JSON."""
 
     def __init__(
@@ -50,9 +47,8 @@ class ControlTranslator:
         *,
         inline_actions: bool = True,
     ) -> None:
+        super().__init__(pipeline)
         self.inline_primitives = INLINE_PRIMITIVES if inline_actions else -1
-        self.name = str(pipeline["name"])
-        self.pipeline = pipeline
         self.actions = actions
         self.expressions = expressions
         self.primitives = primitives
@@ -60,10 +56,6 @@ class ControlTranslator:
         self.writer = writer
         self.selectors = selectors
         self.specs = specs
-        self.tables = {str(item["name"]): item for item in pipeline["tables"]}
-        self.conditionals = {str(item["name"]): item for item in pipeline["conditionals"]}
-        self.calls = {str(item["name"]): item for item in pipeline.get("action_calls", [])}
-        self.post: dict[str, str] = {}
         self.deep: list[tuple[str, str, str]] = []  # functions to write: name, first node, end
         self.exits = any(
             str(primitive["op"]) == "exit"
@@ -71,71 +63,11 @@ class ControlTranslator:
             for primitive in action["primitives"]
         )
 
-    # Graph
-
-    def _edges(self, name: str) -> dict[object, str]:
-        """Where control goes after a node: label -> node. Labels are action ids, True and False."""
-        if name in self.conditionals:
-            item = self.conditionals[name]
-            return {True: item["true_next"] or END, False: item["false_next"] or END}
-        if name in self.calls:
-            return {None: self.calls[name].get("next_node") or END}
-        if name not in self.tables:
-            raise ProgramError(f"pipelines[{self.name}]", f"unknown node {name}")
-        table = self.tables[name]
-        following = table["next_tables"]
-        if "__HIT__" in following or "__MISS__" in following:
-            base = table.get("base_default_next") or END
-            return {
-                True: following.get("__HIT__", base) or END,
-                False: following.get("__MISS__", base) or END,
-            }
-        edges: dict[object, str] = {}
-        for number, action in zip(table["action_ids"], table["actions"], strict=True):
-            edges[int(number)] = following.get(action) or END
-        edges[NO_ACTION] = table.get("base_default_next") or END
-        return edges
-
-    def _post_dominators(self) -> None:
-        """Immediate post-dominator of each node of the acyclic graph."""
-        order: list[str] = []
-        seen: set[str] = set()
-        start = self.pipeline["init_table"]
-        stack = [(str(start), False)] if start else []
-        open_nodes: set[str] = set()
-        while stack:
-            name, done = stack.pop()
-            if done:
-                order.append(name)
-                open_nodes.discard(name)
-                continue
-            if name == END or name in seen:
-                if name in open_nodes:
-                    raise ProgramError(f"pipelines[{self.name}]", f"node {name} is in a cycle")
-                continue
-            seen.add(name)
-            open_nodes.add(name)
-            stack.append((name, True))
-            stack += [(target, False) for target in self._edges(name).values()]
-        depth = {END: 0}
-        self.post = {}
-        for name in order:  # successors come before their predecessors
-            targets = set(self._edges(name).values())
-            common = targets.pop()
-            for target in targets:
-                while common != target:
-                    if depth[common] >= depth[target]:
-                        common = self.post[common]
-                    else:
-                        target = self.post[target]
-            self.post[name] = common
-            depth[name] = depth[common] + 1
-
     # Output
 
     def emit(self, function: str) -> None:
         """Write `def function(P)`, and further functions for what is nested too deeply."""
-        self._post_dominators()
+        self.find_meeting_points()
         start = self.pipeline["init_table"]
         self.deep = [(function, str(start) if start else END, END)]
         while self.deep:
@@ -148,7 +80,7 @@ class ControlTranslator:
     def _until(self, name: str, stop: str) -> None:
         """Lines from a node up to, and without, `stop`."""
         while name != stop and name != END:
-            edges = self._edges(name)
+            edges = self.edges(name)
             meet = self.post[name]
             if name in self.conditionals:
                 self._conditional(name, edges, meet)

@@ -6,7 +6,8 @@ import struct
 from bmv2_lab.switch.calculations import Calculations
 from bmv2_lab.switch.containers import JsonObject, TypeLayout
 from bmv2_lab.switch.errors import ProgramError
-from bmv2_lab.switch.expressions import Expressions, Source
+from bmv2_lab.switch.expressions import Expressions
+from bmv2_lab.switch.fields import Source
 from bmv2_lab.switch.layout import FLAG_TRUNCATE
 from bmv2_lab.switch.primitives import Primitives
 from bmv2_lab.switch.writer import Writer

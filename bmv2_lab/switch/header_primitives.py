@@ -4,7 +4,8 @@
 from collections.abc import Iterable
 
 from bmv2_lab.switch.containers import JsonObject
-from bmv2_lab.switch.expressions import Expressions, field_at
+from bmv2_lab.switch.expressions import Expressions
+from bmv2_lab.switch.fields import field_at
 from bmv2_lab.switch.header_refs import HeaderPlace, end_of, parse_hex, slot, unwrap
 from bmv2_lab.switch.layout import HeaderInstance
 from bmv2_lab.switch.runtime import Blocks

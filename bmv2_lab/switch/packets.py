@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What leaves the two halves of the switch."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class EgressCopy:
@@ -36,3 +36,27 @@ class Emitted(NamedTuple):
 
 
 Output = Emitted | EgressCopy
+
+
+class IngressHalf(Protocol):
+    """Parse and run ingress; the copies that arrive at the traffic manager, clones first."""
+
+    def __call__(self, frame: bytes, port: int, ingress_tstamp: int) -> list[EgressCopy]: ...
+
+
+class EgressHalf(Protocol):
+    """Run egress and deparse; frames that leave, and further copies for the queues.
+
+    A copy that was queued before another program was loaded is dropped.
+    """
+
+    def __call__(
+        self,
+        copy: EgressCopy,
+        *,
+        enq_timestamp: int,
+        enq_qdepth: int,
+        deq_timedelta: int,
+        deq_qdepth: int,
+        egress_tstamp: int,
+    ) -> list[Output]: ...

@@ -6,15 +6,15 @@ with all metadata zero but its field list; an egress clone keeps the headers as 
 of egress; resubmit and recirculate start over with the listed fields only.
 """
 
-import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from bmv2_lab.switch import layout as phv
 from bmv2_lab.switch.errors import INVALID_ARGUMENT, NOT_FOUND, StateError
 from bmv2_lab.switch.hashes import CUSTOM_CRC_BITS, HashFunction, crc_function, toeplitz_function
-from bmv2_lab.switch.packets import EgressCopy, Emitted, Output
-from bmv2_lab.switch.primitives import DROP_PORT
+from bmv2_lab.switch.log_messages import fill_message
+from bmv2_lab.switch.packet_primitives import DROP_PORT
+from bmv2_lab.switch.packets import EgressCopy, EgressHalf, Emitted, IngressHalf, Output
 from bmv2_lab.switch.state import SwitchState
 from bmv2_lab.switch.tables import NO_ACTION
 from bmv2_lab.switch.translate import SwitchProgram
@@ -30,34 +30,9 @@ INSTANCE_RESUBMITTED = 6
 # A packet may start over this often; BMv2 would go on for ever.
 RESTART_LIMIT = 64
 LOG_LIMIT = 1000  # lines of log_msg kept per switch
-_PLACE = re.compile(r"(?<!\\)\{[^}]*\}")
 
 DigestHook = Callable[[int, list[int]], None]
 PacketHook = Callable[[bytes], None]
-
-
-class IngressHalf(Protocol):
-    """Parse and run ingress; the copies that arrive at the traffic manager, clones first."""
-
-    def __call__(self, frame: bytes, port: int, ingress_tstamp: int) -> list[EgressCopy]: ...
-
-
-class EgressHalf(Protocol):
-    """Run egress and deparse; frames that leave, and further copies for the queues.
-
-    A copy that was queued before another program was loaded is dropped.
-    """
-
-    def __call__(
-        self,
-        copy: EgressCopy,
-        *,
-        enq_timestamp: int,
-        enq_qdepth: int,
-        deq_timedelta: int,
-        deq_qdepth: int,
-        egress_tstamp: int,
-    ) -> list[Output]: ...
 
 
 class EmbeddedSwitch:
@@ -356,9 +331,5 @@ class EmbeddedSwitch:
         return [*outputs, *self._after_ingress(again)]
 
     def _log_message(self, text: str, values: tuple[int, ...]) -> None:
-        """`{}` stands for the next value, `\\{` and `\\}` for brackets."""
-        if len(self.state.log) >= LOG_LIMIT:
-            return
-        waiting = iter(values)
-        filled = _PLACE.sub(lambda found: str(next(waiting, found[0])), text)
-        self.state.log.append(filled.replace("\\{", "{").replace("\\}", "}"))
+        if len(self.state.log) < LOG_LIMIT:
+            self.state.log.append(fill_message(text, values))
