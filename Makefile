@@ -12,7 +12,7 @@ ELECTION_ID ?= 0,1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-dev env-shell demo test test-web test-shell check bench docs claims p4 shell lock clean
+.PHONY: help env env-dev env-shell demo test test-system test-web test-shell check bench docs claims p4 shell lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -43,7 +43,10 @@ demo: $(VENV)/.runtime ## the main job, end to end (ARGS="--headless --out DIR -
 
 test: $(VENV)/.dev ## lint, types, import contracts and all tests that need no root
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 -m "not web" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "not web and not system" $(ARGS)
+
+test-system: $(VENV)/.dev ## real-time backends: needs root and Debian's linuxptp, chrony, mininet; a quiet machine
+	@$(BIN)/python -m pytest -m system $(ARGS)
 
 test-web: $(VENV)/.dev ## the page in a real browser (Debian's chromium)
 	@$(BIN)/python -m pytest -m web $(ARGS)
