@@ -178,7 +178,7 @@ def _profile(program: SwitchProgram, frames: list[bytes]) -> dict[str, float]:
     the loop of the measurement as rest.
     """
     path = make_path(program.without_inlining())
-    profiler = cProfile.Profile()
+    profiler = cProfile.Profile(time.process_time)
     profiler.enable()
     for number, frame in enumerate(frames):
         current: bytes | None = frame

@@ -26,5 +26,8 @@ def switch(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
+    shares = result.pop("profile_share")
     for name, value in result.items():
-        typer.echo(f"{name:32} {value}")
+        typer.echo(f"{name:32} {value:10,.0f}")
+    for name, share in shares.items():
+        typer.echo(f"time in {name:24} {share:10.0%}")
