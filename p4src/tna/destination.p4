@@ -17,7 +17,7 @@ control ReportDestination(inout ingress_headers_t hdr, inout ingress_metadata_t 
     // Filled by the controller: the collector of each bucket; the default action serves where there is one.
     @id(TABLE_REPORT_DESTINATION)
     table report_destination {
-        key = { meta.bucket: exact @id(1) @name("bucket"); }
+        key = { hdr.bridged.bucket: exact @id(1) @name("bucket"); }
         actions = { set_report_destination; NoAction; }
         default_action = NoAction();
         size = REPORT_DESTINATION_SIZE;
@@ -25,9 +25,9 @@ control ReportDestination(inout ingress_headers_t hdr, inout ingress_metadata_t 
 
     apply {
         if (meta.is_report == 0) {
-            @in_hash { meta.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0]; }
+            @in_hash { hdr.bridged.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0]; }
         }
         report_destination.apply();
-        @in_hash { meta.report_source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
+        @in_hash { hdr.bridged.source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
     }
 }

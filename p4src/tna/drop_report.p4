@@ -56,7 +56,7 @@ control DropReport(in ingress_headers_t hdr,
     @hidden
     action hash_drop() {
         meta.fingerprint = fingerprint_hash.get({ hdr.bridged.flow_hash, meta.drop_reason,
-                                                  ig_intr_md.ingress_port, meta.interval });
+                                                  ig_intr_md.ingress_port, hdr.bridged.interval_id });
     }
 
     @hidden

@@ -34,6 +34,31 @@ control TempoEgress(inout egress_headers_t hdr,
         meta.postcard = hdr.bridged.postcard;
     }
 
+    // What a copy mirrored at ingress did not carry along.
+    @hidden
+    action report_received(int_bitmap_t bits) {
+        meta.bitmap = bits;
+    }
+
+    @hidden
+    action report_received_without_port(int_bitmap_t bits) {
+        meta.bitmap = bits;
+        meta.egress_port = 0xFFFF;
+    }
+
+    @hidden
+    table received_report {
+        key = { meta.kind: ternary; }
+        actions = { report_received; report_received_without_port; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            0x40 &&& 0x40: NoAction();                                  // mirrored at egress
+            0x30 &&& 0x30: report_received(REPORT_BITS_DROP);
+            0x10 &&& 0x10: report_received_without_port(REPORT_BITS_DROP);
+            _: report_received(REPORT_BITS_STACK);
+        }
+    }
+
     // By the hash unit: the ALU compares it in a container of its own, headers have it next to other fields.
     @hidden
     action take_queue_depth() {
@@ -49,6 +74,22 @@ control TempoEgress(inout egress_headers_t hdr,
     action to_controller() {
         hdr.packet_in.setValid();
         @in_hash { hdr.packet_in.ingress_port = hdr.bridged.ingress_port; }   // pad: as parsed, so 0
+    }
+
+    // Probes are numbered by port.
+    Register<bit<32>, PortId_t>(512, 0) probe_sequence;
+
+    RegisterAction<bit<32>, PortId_t, bit<32>>(probe_sequence) take_probe_sequence = {
+        void apply(inout bit<32> value, out bit<32> sequence_number) {
+            sequence_number = value;
+            value = value + 1;
+        }
+    };
+
+    @hidden
+    action number_probe() {
+        hdr.probe.egress_port = meta.egress_port;
+        hdr.probe.sequence_number = take_probe_sequence.execute(eg_intr_md.egress_port);
     }
 
     @hidden
@@ -69,7 +110,9 @@ control TempoEgress(inout egress_headers_t hdr,
     }
 
     apply {
-        if (meta.is_report == 0) {
+        if (meta.is_report == 1) {
+            received_report.apply();
+        } else {
             take_over();
             take_queue_depth();
             if (hdr.udp.isValid() && hdr.udp.checksum != 0) {
@@ -83,7 +126,7 @@ control TempoEgress(inout egress_headers_t hdr,
 
         if (meta.is_report == 1) {
             // A mirrored copy is never mirrored: no report about a report.
-            report_configuration.apply(meta);
+            report_configuration.apply(hdr, meta);
             if (meta.node_configured == 1 && meta.report_configured == 1) {
                 report.apply(hdr, meta);
                 meta.write_hop = 1;
@@ -101,7 +144,7 @@ control TempoEgress(inout egress_headers_t hdr,
                 ptp_clock.apply(hdr, meta, eg_oport_md);
             }
             if (meta.kind == KIND_PROBE_OUT) {
-                hdr.probe.egress_port = meta.egress_port;
+                number_probe();
             }
             if (meta.kind == KIND_INT_STRIP) {
                 strip.apply(meta);

@@ -25,12 +25,9 @@ parser TempoEgressParser(packet_in packet,
         meta.cells = eg_intr_md.deq_qdepth;
         transition select(eg_intr_md.deflection_flag, packet.lookahead<packet_kind_t>()) {
             (1w1, _): parse_deflected;
-            (_, KIND_RECEIVED): parse_received;
-            (_, KIND_RECEIVED_L2): parse_received;
-            (_, KIND_HOP): parse_hop;
-            (_, KIND_HOP_L2): parse_hop;
-            (_, KIND_PTP): parse_mirrored_ptp;
-            (_, KIND_PTP_L2): parse_mirrored_ptp;
+            (_, KIND_RECEIVED &&& 8w0xC0): parse_received;
+            (_, KIND_HOP &&& 8w0xE0): parse_hop;
+            (_, KIND_PTP &&& 8w0xE0): parse_mirrored_ptp;
             default: parse_bridged;
         }
     }
@@ -458,20 +455,17 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.types = mirrored.types;
-        meta.flags = mirrored.flags;
         meta.bucket = mirrored.bucket;
         meta.source_port = mirrored.source_port;
         meta.report_seq = mirrored.sequence_number;
         meta.ingress_port = mirrored.ingress_port;
         meta.egress_port = mirrored.egress_port;
         meta.ingress_tstamp = mirrored.ingress_tstamp;
-        meta.bitmap = mirrored.bitmap;
         meta.drop_reason = mirrored.drop_reason;
         meta.queue_id = mirrored.queue_id;
         transition select(mirrored.kind) {
-            KIND_RECEIVED: received_without_ethernet;
-            default: received_with_ethernet;
+            KIND_ETHERNET &&& 8w3: received_with_ethernet;
+            default: received_without_ethernet;
         }
     }
 
@@ -505,8 +499,6 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.types = mirrored.types;
-        meta.flags = mirrored.flags;
         meta.bucket = mirrored.bucket;
         meta.source_port = mirrored.source_port;
         meta.report_seq = mirrored.sequence_number;
@@ -519,8 +511,8 @@ parser TempoEgressParser(packet_in packet,
         meta.queue_depth = mirrored.queue_depth;
         meta.egress_tstamp = mirrored.egress_tstamp;
         transition select(mirrored.kind) {
-            KIND_HOP: hop_without_ethernet;
-            default: hop_with_ethernet;
+            KIND_ETHERNET &&& 8w3: hop_with_ethernet;
+            default: hop_without_ethernet;
         }
     }
 
@@ -558,8 +550,6 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(hdr.ptp_correction);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.types = mirrored.types;
-        meta.flags = mirrored.flags;
         meta.bucket = mirrored.bucket;
         meta.source_port = mirrored.source_port;
         meta.report_seq = mirrored.sequence_number;
@@ -573,8 +563,8 @@ parser TempoEgressParser(packet_in packet,
         meta.egress_tstamp = mirrored.egress_tstamp;
         packet.advance(64);
         transition select(mirrored.kind) {
-            KIND_PTP: parse_inner_ip;
-            default: parse_inner_ethernet;
+            KIND_ETHERNET &&& 8w3: parse_inner_ethernet;
+            default: parse_inner_ip;
         }
     }
 
@@ -655,16 +645,14 @@ control TempoEgressDeparser(packet_out packet,
     apply {
         if (eg_dprsr_md.mirror_type == MIRROR_HOP) {
             mirror.emit<mirror_hop_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
+                meta.mirror_kind, meta.drop_reason, meta.queue_id, meta.bucket, meta.source_port,
                 meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
-                meta.report_bits, meta.drop_reason, meta.queue_id, meta.queue_depth,
-                meta.egress_tstamp });
+                meta.report_bits, meta.queue_depth, meta.egress_tstamp });
         } else if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
             mirror.emit<mirror_ptp_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.types, meta.flags, meta.bucket, meta.source_port,
+                meta.mirror_kind, meta.drop_reason, meta.queue_id, meta.bucket, meta.source_port,
                 meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
-                meta.report_bits, meta.drop_reason, meta.queue_id, meta.queue_depth,
-                meta.egress_tstamp,
+                meta.report_bits, meta.queue_depth, meta.egress_tstamp,
                 hdr.ptp_correction.ns_high, hdr.ptp_correction.ns_low,
                 hdr.ptp_correction.fraction });
         }
@@ -675,7 +663,7 @@ control TempoEgressDeparser(packet_out packet,
         if (meta.update_udp_checksum == 1) {
             hdr.udp.checksum = udp_checksum.update(data = {
                 meta.udp_residual, hdr.udp.length, hdr.ipv4.total_length, hdr.ipv6.payload_length,
-                hdr.int_shim, hdr.int_md, hdr.int_mx, hdr.hop_node_id, hdr.hop_level1_ports,
+                hdr.int_shim, hdr.int_md, hdr.hop_node_id, hdr.hop_level1_ports,
                 hdr.hop_latency, hdr.hop_queue, hdr.hop_ingress_tstamp, hdr.hop_egress_tstamp,
                 hdr.hop_level2_ports, hdr.hop_tx_utilization, hdr.hop_buffer,
                 hdr.hop_checksum_complement }, zeros_as_ones = true);
@@ -693,7 +681,6 @@ control TempoEgressDeparser(packet_out packet,
         packet.emit(hdr.report_main);
         packet.emit(hdr.int_shim);
         packet.emit(hdr.int_md);
-        packet.emit(hdr.int_mx);
         packet.emit(hdr.hop_node_id);
         packet.emit(hdr.hop_level1_ports);
         packet.emit(hdr.hop_latency);

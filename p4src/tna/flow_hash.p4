@@ -21,8 +21,8 @@ control FlowHash(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_SET_ECMP_CONFIG)
     action set_ecmp_config(@id(1) bit<8> tier, @id(2) bit<32> seed, @id(3) bit<1> hash_flow_label) {
-        meta.tier = tier;
-        meta.seed = seed;
+        meta.tier = tier[1:0];
+        meta.ecmp_input = seed;
         meta.ecmp_by_flow_label = hash_flow_label;
     }
 
@@ -40,20 +40,20 @@ control FlowHash(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action hash_ipv4() {
         hdr.bridged.flow_hash = ipv4_hash.get({ hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol,
-                                         meta.l4_src_port, meta.l4_dst_port });
+                                         hdr.l4_ports.src_port, hdr.l4_ports.dst_port });
     }
 
     @hidden
     action hash_ipv6() {
         hdr.bridged.flow_hash = ipv6_hash.get({ hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.next_header,
-                                         meta.l4_src_port, meta.l4_dst_port });
+                                         hdr.l4_ports.src_port, hdr.l4_ports.dst_port });
     }
 
     // RFC 6438: source, destination and flow label.
     @hidden
     action hash_flow_label() {
         meta.ecmp_input = flow_label_hash.get({ hdr.ipv6.src_addr, hdr.ipv6.dst_addr, 12w0,
-                                                hdr.ipv6.flow_label });
+                                                hdr.ipv6.flow_label, meta.ecmp_input });
     }
 
     @hidden
@@ -62,13 +62,18 @@ control FlowHash(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     }
 
     @hidden
-    action choose_0() { meta.ecmp_hash = tier_0_hash.get({ meta.ecmp_input, meta.seed }); }
+    action mix_in_flow_hash() {
+        meta.ecmp_input = meta.ecmp_input ^ hdr.bridged.flow_hash;
+    }
+
     @hidden
-    action choose_1() { meta.ecmp_hash = tier_1_hash.get({ meta.ecmp_input, meta.seed }); }
+    action choose_0() { meta.ecmp_hash = tier_0_hash.get({ meta.ecmp_input }); }
     @hidden
-    action choose_2() { meta.ecmp_hash = tier_2_hash.get({ meta.ecmp_input, meta.seed }); }
+    action choose_1() { meta.ecmp_hash = tier_1_hash.get({ meta.ecmp_input }); }
     @hidden
-    action choose_3() { meta.ecmp_hash = tier_3_hash.get({ meta.ecmp_input, meta.seed }); }
+    action choose_2() { meta.ecmp_hash = tier_2_hash.get({ meta.ecmp_input }); }
+    @hidden
+    action choose_3() { meta.ecmp_hash = tier_3_hash.get({ meta.ecmp_input }); }
 
     apply {
         ecmp_config.apply();
@@ -82,13 +87,13 @@ control FlowHash(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         if (hdr.ipv6.isValid() && meta.ecmp_by_flow_label == 1) {
             hash_flow_label();
         } else {
-            meta.ecmp_input = hdr.bridged.flow_hash;
+            mix_in_flow_hash();
         }
-        if (meta.tier[1:0] == 0) {
+        if (meta.tier == 0) {
             choose_0();
-        } else if (meta.tier[1:0] == 1) {
+        } else if (meta.tier == 1) {
             choose_1();
-        } else if (meta.tier[1:0] == 2) {
+        } else if (meta.tier == 2) {
             choose_2();
         } else {
             choose_3();

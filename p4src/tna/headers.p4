@@ -40,28 +40,25 @@ header bridged_t {
     bit<16>   interval_id;                 // another one in another interval of the change-only filters
 }
 
-// From a packet to the report about it. Whole bytes only, so that their sizes are known below, and in the order of
-// the report's own headers, so that whole bytes can be moved.
+// From a packet to the report about it. Whole bytes only, so that their sizes are known below. Sizes count: the
+// copy's length less these bytes is the inner packet's.
 header mirror_received_t {
     packet_kind_t kind;
-    bit<8>    types;                       // report type and inner type, as in report_individual_t
-    bit<8>    flags;                       // D, Q, F, I and four reserved bits, as in report_individual_t
+    drop_reason_t drop_reason;
+    queue_id_t queue_id;
     bit<8>    bucket;
     l4_port_t source_port;
     bit<32>   sequence_number;             // its low 22 bits are sent
     bit<16>   ingress_port;
-    bit<16>   egress_port;                 // all ones: none was chosen
+    bit<16>   egress_port;
     tstamp_t  ingress_tstamp;
-    int_bitmap_t bitmap;
-    drop_reason_t drop_reason;
-    queue_id_t queue_id;
 }
-#define MIRROR_RECEIVED_BYTES 24
+#define MIRROR_RECEIVED_BYTES 20
 
 header mirror_hop_t {
     packet_kind_t kind;
-    bit<8>    types;
-    bit<8>    flags;
+    drop_reason_t drop_reason;
+    queue_id_t queue_id;
     bit<8>    bucket;
     l4_port_t source_port;
     bit<32>   sequence_number;
@@ -69,18 +66,16 @@ header mirror_hop_t {
     bit<16>   egress_port;
     tstamp_t  ingress_tstamp;
     int_bitmap_t bitmap;
-    drop_reason_t drop_reason;
-    queue_id_t queue_id;
     queue_depth_t queue_depth;
     tstamp_t  egress_tstamp;
 }
-#define MIRROR_HOP_BYTES 33
+#define MIRROR_HOP_BYTES 31
 
 // As mirror_hop_t, and behind it what the egress MAC is about to replace: ptp_correction_t.
 header mirror_ptp_t {
     packet_kind_t kind;
-    bit<8>    types;
-    bit<8>    flags;
+    drop_reason_t drop_reason;
+    queue_id_t queue_id;
     bit<8>    bucket;
     l4_port_t source_port;
     bit<32>   sequence_number;
@@ -88,8 +83,6 @@ header mirror_ptp_t {
     bit<16>   egress_port;
     tstamp_t  ingress_tstamp;
     int_bitmap_t bitmap;
-    drop_reason_t drop_reason;
-    queue_id_t queue_id;
     queue_depth_t queue_depth;
     tstamp_t  egress_tstamp;
     bit<16>   correction_ns_high;
@@ -97,7 +90,7 @@ header mirror_ptp_t {
     bit<16>   correction_fraction;
 }
 // Its size; the header for the MAC, mirrored too, has the size of the correctionField that is put back.
-#define MIRROR_PTP_BYTES 41
+#define MIRROR_PTP_BYTES 39
 
 // In front of a report that starts over to be routed.
 header recirculated_t {
@@ -143,6 +136,12 @@ header words_8_t   { bit<256>  words; }
 
 // ---- parts ----
 
+// udp_t behind its ports, which are read like TCP's.
+header udp_tail_t {
+    length_bytes_t length;
+    bit<16>        checksum;
+}
+
 // ptp_t cut in three, because the correctionField leaves the packet here and the egress MAC puts it back.
 header ptp_start_t {
     bit<4>  major_sdo_id;
@@ -172,15 +171,18 @@ header ptp_rest_t {
 
 struct ingress_headers_t {
     bridged_t             bridged;
+    packet_out_t          packet_out;      // taken off: not emitted
     ethernet_t            ethernet;
     vlan_t                vlan;
     ipv4_t                ipv4;
     ipv6_t                ipv6;
-    udp_t                 udp;
+    tcp_ports_t           l4_ports;        // of TCP or UDP
+    udp_tail_t            udp_tail;
     probe_t               probe;
 }
 
-// A report has the headers of an ordinary datagram; INT's values serve stack entries and reports alike.
+// A report has the headers of an ordinary datagram; INT's values serve stack entries and reports alike. int_md is
+// INT-MX's header as well, with zeros where that has reserved bits.
 struct egress_headers_t {
     bridged_t             bridged;
     recirculated_t        recirculated;
@@ -196,7 +198,6 @@ struct egress_headers_t {
     report_main_t         report_main;
     int_shim_t            int_shim;
     int_md_t              int_md;
-    int_mx_t              int_mx;
     int_node_id_t             hop_node_id;
     int_level1_ports_t        hop_level1_ports;
     int_hop_latency_t         hop_latency;

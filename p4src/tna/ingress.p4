@@ -34,15 +34,13 @@ control TempoIngress(inout ingress_headers_t hdr,
     Counter<bit<64>, bit<4>>(INGRESS_EVENTS_SIZE, CounterType_t.PACKETS) ingress_events;
     Counter<bit<64>, bit<8>>(DROPS_SIZE, CounterType_t.PACKETS) drops;
 
+    // Not in the parser: the two lie differently in their bytes. IPv6's lies in two, so the hash unit moves it.
+    // By the hash unit: it lies at the other end of its 16 bits.
     @hidden
-    action bridge() {
-        hdr.bridged.setValid();
-        hdr.bridged.kind = KIND_PLAIN;
-        hdr.bridged.ingress_port = ig_intr_md.ingress_port;
-        hdr.bridged.ingress_tstamp = ig_intr_md.ingress_mac_tstamp;
+    action take_egress_port() {
+        @in_hash { hdr.bridged.egress_port = hdr.packet_out.egress_port; }
     }
 
-    // Not in the parser: the two lie differently in their bytes. IPv6's lies in two, so the hash unit moves it.
     @hidden
     action take_ipv4_dscp() {
         meta.dscp = hdr.ipv4.dscp;
@@ -66,7 +64,7 @@ control TempoIngress(inout ingress_headers_t hdr,
     @hidden
     action address_report() {
         hdr.ipv4.dst_addr = meta.collector_ip;
-        hdr.udp.dst_port = meta.report_udp_port;
+        hdr.l4_ports.dst_port = meta.report_udp_port;
     }
 
     @hidden
@@ -75,30 +73,28 @@ control TempoIngress(inout ingress_headers_t hdr,
     }
 
     @hidden
-    action finish_bridge() {
-        hdr.bridged.egress_port = meta.egress_port;
-        hdr.bridged.bucket = meta.bucket;
-        hdr.bridged.source_port = meta.report_source_port;
+    action set_queue_id() {
         ig_tm_md.qid = (QueueId_t)hdr.bridged.queue_id;
     }
 
     @hidden
     action postcard_of_probe() {
         hdr.bridged.postcard = 1;
-        hdr.bridged.bitmap = meta.source_bitmap;
     }
 
     @hidden
     action replicate_generated() {
-        @in_hash { ig_tm_md.mcast_grp_a = 7w0 ++ meta.generated_group; }
+        @in_hash { ig_tm_md.mcast_grp_a = 7w0 ++ hdr.packet_out.egress_port; }
         hdr.bridged.kind = KIND_PROBE_OUT;
-        hdr.probe.sequence_number = meta.generated_batch ++ meta.generated_packet;
     }
 
     apply {
-        bridge();
+        hdr.bridged.kind = KIND_PLAIN;
+        if (hdr.packet_out.isValid()) {
+            take_egress_port();
+        }
         filter_config.apply(hdr, meta);
-        interval.apply(meta.interval_shift, ig_intr_md.ingress_mac_tstamp, meta.interval);
+        interval.apply(meta.interval_shift, hdr.bridged.ingress_tstamp[47:16], meta.interval);
         name_interval();
         lengths.apply(hdr, meta);
 
@@ -131,7 +127,9 @@ control TempoIngress(inout ingress_headers_t hdr,
                 meta.drop_reason = DROP_NO_ROUTE;
             }
         } else {
-            watchlist.apply(hdr, meta);
+            if (meta.int_marked == 0) {
+                watchlist.apply(hdr, meta);
+            }
             // The flow to the collector is exempt on every switch, even if its watchlist entry is missing.
             if (hdr.bridged.destination_configured == 1 && hdr.ipv4.isValid()
                 && hdr.ipv4.dst_addr == meta.collector_ip) {
@@ -157,7 +155,7 @@ control TempoIngress(inout ingress_headers_t hdr,
 
         // ---- is it traced ----
         if (meta.is_report == 0 && meta.routed == 1) {
-            sink_ports.apply(meta);
+            sink_ports.apply(hdr, meta);
             role.apply(hdr, meta);
             if (meta.change_only_of == CHANGE_ONLY_OF_ENTRY && meta.change_only == 1) {
                 hdr.bridged.change_only = 1;
@@ -187,7 +185,7 @@ control TempoIngress(inout ingress_headers_t hdr,
                 if (meta.drop_known_a == 1 || meta.drop_known_b == 1) {
                     meta.event = EVENT_DROP_FILTERED;
                 } else if (meta.stack_report == 1 || meta.drop_wanted == 1) {
-                    ingress_report.apply(hdr, meta, ig_intr_md, ig_dprsr_md);
+                    ingress_report.apply(hdr, meta, ig_dprsr_md);
                 }
             }
         }
@@ -198,9 +196,9 @@ control TempoIngress(inout ingress_headers_t hdr,
                 write_ipv6_dscp();
             }
         }
-        finish_bridge();
+        set_queue_id();
         if (hdr.bridged.replicated == 0 && meta.generated == 0) {
-            ig_tm_md.ucast_egress_port = meta.egress_port;   // written is sent: a group must not have it
+            ig_tm_md.ucast_egress_port = hdr.bridged.egress_port;   // written is sent: a group must not have it
         }
         if (meta.drop_reason != NOT_DROPPED) {
             drops.count(meta.drop_reason);

@@ -14,6 +14,9 @@ parser TempoIngressParser(packet_in packet,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        hdr.bridged.setValid();
+        hdr.bridged.ingress_port = ig_intr_md.ingress_port;
+        hdr.bridged.ingress_tstamp = ig_intr_md.ingress_mac_tstamp;
         meta.drop_reason = NOT_DROPPED;
         meta.event = NO_EVENT;
         transition select(ig_intr_md.ingress_port) {
@@ -37,17 +40,16 @@ parser TempoIngressParser(packet_in packet,
     state parse_report {
         recirculated_t recirculated;
         packet.extract(recirculated);
-        meta.bucket = recirculated.bucket;
+        hdr.bridged.bucket = recirculated.bucket;
         meta.is_report = 1;
         packet.extract(hdr.ethernet);
         packet.extract(hdr.ipv4);
-        packet.extract(hdr.udp);
+        packet.extract(hdr.l4_ports);
+        packet.extract(hdr.udp_tail);
         ipv4_rest.subtract(hdr.ipv4);
         meta.ipv4_residual = ipv4_rest.get();
         meta.ether_type = ETHER_TYPE_IPV4;
         meta.ip_protocol = IP_PROTOCOL_UDP;
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
         transition accept;
     }
 
@@ -55,22 +57,16 @@ parser TempoIngressParser(packet_in packet,
     // a multicast group: one generated packet becomes one probe per port of the group.
     state parse_generated {
         pktgen_timer_header_t generator;
-        packet_out_t from_cpu;
         packet.extract(generator);
-        packet.extract(from_cpu);
+        packet.extract(hdr.packet_out);
         meta.generated = 1;
         meta.direct = 1;
-        meta.generated_group = from_cpu.egress_port;
-        meta.generated_batch = generator.batch_id;
-        meta.generated_packet = generator.packet_id;
         transition parse_ethernet;
     }
 
     state parse_packet_out {
-        packet_out_t from_cpu;
-        packet.extract(from_cpu);
-        meta.egress_port = from_cpu.egress_port;
-        transition select(from_cpu.submit_to_ingress) {
+        packet.extract(hdr.packet_out);
+        transition select(hdr.packet_out.submit_to_ingress) {
             0: direct_packet_out;
             default: parse_ethernet;
         }
@@ -176,26 +172,22 @@ parser TempoIngressParser(packet_in packet,
     }
 
     state parse_tcp_ports {
-        tcp_ports_t tcp_ports = packet.lookahead<tcp_ports_t>();
-        meta.l4_src_port = tcp_ports.src_port;
-        meta.l4_dst_port = tcp_ports.dst_port;
+        packet.extract(hdr.l4_ports);
         transition accept;
     }
 
     // Marked code points are odd by convention (docs/p4.md): the parser cannot look into the table that
     // declares them, and that table decides afterwards whether what was read here is INT at all.
     state parse_udp_with_odd_dscp {
-        packet.extract(hdr.udp);
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
+        packet.extract(hdr.l4_ports);
+        packet.extract(hdr.udp_tail);
         transition look_at_int;
     }
 
     state parse_udp {
-        packet.extract(hdr.udp);
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
-        transition select(hdr.udp.dst_port) {
+        packet.extract(hdr.l4_ports);
+        packet.extract(hdr.udp_tail);
+        transition select(hdr.l4_ports.dst_port) {
             UDP_PORT_ROCEV2: look_at_roce;
             UDP_PORT_PTP_EVENT: look_at_ptp;
             UDP_PORT_PTP_GENERAL: look_at_general_ptp;
@@ -210,8 +202,8 @@ parser TempoIngressParser(packet_in packet,
         meta.int_bytes = int_start.type_and_length;
         meta.int_dscp = int_start.dscp;
         meta.int_discard = int_start.discard;
-        meta.int_remaining_hop_count = int_start.remaining_hop_count;
-        meta.int_bitmap = int_start.instruction_bitmap;
+        hdr.bridged.remaining_hop_count = int_start.remaining_hop_count;
+        hdr.bridged.bitmap = int_start.instruction_bitmap;
         transition select(int_start.type_and_length, int_start.version) {
             (16w0 &&& 16w0x00FE, _): accept;                  // shorter than an INT header
             (16w2 &&& 16w0x00FF, _): accept;
@@ -302,15 +294,21 @@ control TempoIngressDeparser(packet_out packet,
     apply {
         if (ig_dprsr_md.mirror_type == MIRROR_RECEIVED) {
             mirror.emit<mirror_received_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.report_types, meta.report_flags, meta.bucket,
-                meta.report_source_port, meta.report_seq, meta.report_ingress_port,
-                meta.report_egress_port, hdr.bridged.ingress_tstamp, meta.report_bits,
-                meta.drop_reason, hdr.bridged.queue_id });
+                meta.mirror_kind, meta.drop_reason, hdr.bridged.queue_id, hdr.bridged.bucket,
+                hdr.bridged.source_port, meta.report_seq, 7w0 ++ hdr.bridged.ingress_port,
+                7w0 ++ hdr.bridged.egress_port, hdr.bridged.ingress_tstamp });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
             hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl,
             hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, meta.ipv4_residual });
-        packet.emit(hdr);
+        packet.emit(hdr.bridged);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv6);
+        packet.emit(hdr.l4_ports);
+        packet.emit(hdr.udp_tail);
+        packet.emit(hdr.probe);
     }
 }

@@ -38,33 +38,39 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.int_shim.reserved3 = meta.shim_dscp[1:0];
     }
 
+    // INT-MX has the same header, without a hop length and a hop count.
     @hidden
-    action start_md() {
+    action start_header() {
         hdr.int_md.setValid();
         hdr.int_md.version = INT_VERSION;
         hdr.int_md.discard = 0;
         hdr.int_md.max_hop_count_exceeded = 0;
         hdr.int_md.mtu_exceeded = 0;
         hdr.int_md.reserved[11:3] = 0;
-        hdr.int_md.reserved[2:0] = meta.hop_words[7:5];
-        hdr.int_md.hop_metadata_len_words = meta.hop_words[4:0];
-        hdr.int_md.remaining_hop_count = hdr.bridged.remaining_hop_count;
-        hdr.int_md.instruction_bitmap = meta.bitmap;
-        hdr.int_md.domain_specific_id = meta.domain_specific_id;
         hdr.int_md.ds_instruction = 0;
         hdr.int_md.ds_flags = 0;
     }
 
     @hidden
+    action name_domain() {
+        hdr.int_md.instruction_bitmap = meta.bitmap;
+        hdr.int_md.domain_specific_id = meta.domain_specific_id;
+    }
+
+    @hidden
+    action start_md() {
+        hdr.int_md.reserved[2:0] = meta.hop_words[7:5];
+        hdr.int_md.hop_metadata_len_words = meta.hop_words[4:0];
+        hdr.int_md.remaining_hop_count = hdr.bridged.remaining_hop_count;
+    }
+
+    @hidden
     action start_mx() {
-        hdr.int_mx.setValid();
-        hdr.int_mx.version = INT_VERSION;
-        hdr.int_mx.discard = 0;
-        hdr.int_mx.reserved = 0;
-        hdr.int_mx.instruction_bitmap = meta.bitmap;
-        hdr.int_mx.domain_specific_id = meta.domain_specific_id;
-        hdr.int_mx.ds_instruction = 0;
-        hdr.int_mx.ds_flags = 0;
+        hdr.int_md.reserved[2:0] = 0;
+        hdr.int_md.hop_metadata_len_words = 0;
+        hdr.int_md.remaining_hop_count = 0;
+        meta.hop_bytes = 0;
+        meta.postcard = 1;
     }
 
     @hidden
@@ -238,11 +244,11 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             if (meta.headers_beyond_mtu != 0) {
                 no_room();
             } else {
+                start_header();
+                name_domain();
                 if (hdr.bridged.source_mx == 1) {
                     start_shim(INT_SHIM_TYPE_MX);
                     start_mx();
-                    meta.hop_bytes = 0;
-                    meta.postcard = 1;
                 } else {
                     start_shim(INT_SHIM_TYPE_MD);
                     start_md();
@@ -258,7 +264,7 @@ control IntPush(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             hop_length.apply();
             compare_stack();
         }
-        if (hdr.int_md.isValid()) {
+        if (hdr.int_md.isValid() && hdr.bridged.source_mx == 0) {
             push_decision.apply();
             if (meta.write_hop == 1) {
                 account_for_hop();

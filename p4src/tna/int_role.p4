@@ -35,7 +35,6 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action start_md() {
         hdr.bridged.kind = KIND_INT_SOURCE;
-        hdr.bridged.bitmap = meta.source_bitmap;
         hdr.bridged.carries_int = 1;
     }
 
@@ -44,7 +43,6 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         hdr.bridged.kind = KIND_INT_SOURCE;
         hdr.bridged.source_mx = 1;
         meta.change_only_of = CHANGE_ONLY_OF_MX;
-        hdr.bridged.bitmap = meta.source_bitmap;
         hdr.bridged.carries_int = 1;
     }
 
@@ -53,27 +51,22 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action report_only_hop_md() {
         hdr.bridged.postcard = 1;
         hdr.bridged.own_hop = 1;
-        hdr.bridged.bitmap = meta.source_bitmap;
     }
 
     @hidden
     action report_only_hop_mx() {
         hdr.bridged.postcard = 1;
-        hdr.bridged.bitmap = meta.source_bitmap;
     }
 
     @hidden
     action report_hop() {
         hdr.bridged.postcard = 1;
         meta.change_only_of = CHANGE_ONLY_OF_ENTRY;
-        hdr.bridged.bitmap = meta.source_bitmap;
     }
 
     @hidden
     action transit_md() {
         hdr.bridged.kind = KIND_INT_TRANSIT;
-        hdr.bridged.bitmap = meta.int_bitmap;
-        hdr.bridged.remaining_hop_count = meta.int_remaining_hop_count;
         hdr.bridged.carries_int = 1;
     }
 
@@ -81,7 +74,6 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action transit_mx() {
         hdr.bridged.postcard = 1;
         meta.change_only_of = CHANGE_ONLY_OF_MX;
-        hdr.bridged.bitmap = meta.int_bitmap;
         hdr.bridged.carries_int = 1;
     }
 
@@ -101,7 +93,6 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         meta.stack_report = 1;
         hdr.bridged.postcard = 1;
         hdr.bridged.own_hop = 1;
-        hdr.bridged.bitmap = meta.int_bitmap;
     }
 
     @hidden
@@ -109,14 +100,13 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         strip();
         hdr.bridged.postcard = 1;
         meta.change_only_of = CHANGE_ONLY_OF_MX;
-        hdr.bridged.bitmap = meta.int_bitmap;
     }
 
     @hidden
     table int_role {
         key = {
             meta.int_marked: ternary;
-            hdr.udp.isValid(): ternary;
+            hdr.udp_tail.isValid(): ternary;
             meta.int_found: ternary;
             meta.int_beyond_udp: ternary;      // 0: the shim's length fits into the UDP payload
             meta.l4_beyond_ip: ternary;        // 0: the UDP length fits into the IP packet

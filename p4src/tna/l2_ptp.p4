@@ -10,7 +10,7 @@ control L2Ptp(inout ingress_headers_t hdr,
 
     @id(ACTION_FORWARD_L2)
     action forward_l2(@id(1) port_t port) {
-        meta.egress_port = port;
+        hdr.bridged.egress_port = port;
         l2_ptp_counter.count();
     }
 
@@ -24,7 +24,7 @@ control L2Ptp(inout ingress_headers_t hdr,
 
     @id(ACTION_PUNT_L2)
     action punt_l2() {
-        meta.egress_port = CPU_PORT;
+        hdr.bridged.egress_port = CPU_PORT;
         hdr.bridged.to_cpu = 1;
         l2_ptp_counter.count();
     }

@@ -6,7 +6,7 @@ control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @hidden
     action measure() {
-        meta.l4_end = hdr.udp.length + 20;
+        meta.l4_end = hdr.udp_tail.length + 20;
         meta.int_bytes = meta.int_bytes & 0x00FF;
     }
 
@@ -22,7 +22,7 @@ control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @hidden
     action compare_int() {
-        meta.int_beyond_udp = meta.int_bytes |-| hdr.udp.length;
+        meta.int_beyond_udp = meta.int_bytes |-| hdr.udp_tail.length;
     }
 
     @hidden
@@ -33,12 +33,12 @@ control Lengths(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @hidden
     action compare_ipv6() {
-        meta.l4_beyond_ip = hdr.udp.length |-| hdr.ipv6.payload_length;
-        meta.ip_beyond_l4 = hdr.ipv6.payload_length |-| hdr.udp.length;
+        meta.l4_beyond_ip = hdr.udp_tail.length |-| hdr.ipv6.payload_length;
+        meta.ip_beyond_l4 = hdr.ipv6.payload_length |-| hdr.udp_tail.length;
     }
 
     apply {
-        if (hdr.udp.isValid()) {
+        if (hdr.udp_tail.isValid()) {
             // UDP is only looked for behind an IPv4 header without options.
             measure();
             words_to_bytes();

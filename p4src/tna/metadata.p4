@@ -40,6 +40,8 @@ const bit<2> SOURCE_MX   = 2;
 @pa_no_overlay("ingress", "hdr.ipv4.src_addr")
 @pa_no_overlay("ingress", "hdr.ipv4.dst_addr")
 @pa_no_overlay("ingress", "hdr.ipv6.dst_addr")
+@pa_no_overlay("ingress", "hdr.l4_ports.src_port")
+@pa_no_overlay("ingress", "hdr.l4_ports.dst_port")
 @pa_no_overlay("egress", "hdr.ipv4.src_addr")
 @pa_no_overlay("egress", "hdr.ipv4.dst_addr")
 @pa_auto_init_metadata
@@ -57,22 +59,15 @@ struct ingress_metadata_t {
     ether_type_t ether_type;        // behind a VLAN tag if there is one
     bit<8>    ip_protocol;          // IPv4 protocol or IPv6 next header
     dscp_t    dscp;                 // as received
-    l4_port_t l4_src_port;          // UDP or TCP; 0 otherwise and in fragments
-    l4_port_t l4_dst_port;
     bit<8>    icmp_type;            // ICMPv6 only
     bit<1>    int_possible;         // odd DSCP on UDP: a shim may be there
     bit<2>    int_found;            // INT_FOUND_*
-    bit<8>    int_remaining_hop_count;
     bit<1>    int_discard;
     dscp_t    int_dscp;             // the sender's
-    int_bitmap_t int_bitmap;
     bit<8>    roce_opcode;          // 0 unless RoCEv2
     psn_t     roce_psn;
     bit<24>   roce_dest_qp;
     bit<8>    roce_syndrome;        // 0 unless there is an AETH
-    bit<9>    generated_group;      // multicast group of generated packets
-    bit<16>   generated_batch;
-    bit<16>   generated_packet;
     bit<16>   ipv4_residual;        // checksum of what the IPv4 header has beyond its 20 bytes
 
     // ---- decisions ----
@@ -87,7 +82,6 @@ struct ingress_metadata_t {
     dscp_t    dscp_unmarked;        // what the marked DSCP stands for
     bit<1>    rewrite_dscp;
     dscp_t    new_dscp;
-    port_t    egress_port;
     bit<1>    sink_port;            // the packet leaves towards a host
     bit<1>    sink_reports;         // that port reports what it strips
     bit<2>    source;               // SOURCE_*
@@ -95,7 +89,6 @@ struct ingress_metadata_t {
     bit<1>    change_only;
     bit<2>    change_only_of;       // CHANGE_ONLY_OF_*
     bit<1>    strips;               // INT ends here
-    int_bitmap_t source_bitmap;     // of the source, or the bits of a postcard
     bit<1>    stack_report;         // report the packet as received (sink, end of a probe)
     bit<1>    is_probe;
     bit<1>    probe_ended;
@@ -112,42 +105,31 @@ struct ingress_metadata_t {
     length_bytes_t int_beyond_udp;
 
     // ---- hashes ----
-    flow_hash_t ecmp_input;
+    flow_hash_t ecmp_input;         // the seed at first
     bit<16>   ecmp_hash;            // differs per tier: next hop
-    bit<8>    tier;
-    bit<32>   seed;
+    bit<2>    tier;
     bit<1>    ecmp_by_flow_label;
 
     // ---- reports ----
-    bit<8>    bucket;
     ipv4_addr_t collector_ip;
     l4_port_t report_udp_port;
     bit<1>    filter_mx;            // change-only for INT-MX as well
     bit<1>    filter_drops;         // one drop report per flow, reason and interval
     bit<6>    interval_shift;
-    tstamp_t  interval;
+    bit<32>   interval;
     bit<32>   fingerprint;
     bit<1>    probe_enabled;
     int_bitmap_t probe_bits;
 
-    // ---- the mirrored packet: mirror_received_t ----
+    // ---- the mirrored packet ----
     MirrorId_t mirror_session;
     packet_kind_t mirror_kind;
     bit<32>   report_seq;
-    l4_port_t report_source_port;   // entropy of the flow
-    bit<8>    report_types;         // report type and inner type
-    bit<8>    report_flags;         // REPORT_FLAG_*
-    bit<16>   report_ingress_port;
-    bit<16>   report_egress_port;
-    int_bitmap_t report_bits;
 }
 
 // Sums and whole bytes in containers of their own size.
 @pa_container_size("egress", "meta.shim_dscp", 8)
-@pa_container_size("egress", "meta.report_tos", 8)
 @pa_container_size("egress", "meta.hop_words", 8)
-@pa_container_size("egress", "meta.flags", 8)
-@pa_container_size("egress", "meta.types", 8)
 @pa_container_size("egress", "meta.stack_room", 8)
 @pa_container_size("egress", "meta.stack_beyond_shim", 8)
 @pa_container_size("egress", "meta.inner_bytes", 16)
@@ -178,8 +160,6 @@ struct egress_metadata_t {
     bit<32>   report_seq;
     l4_port_t source_port;
     bit<8>    bucket;
-    bit<8>    types;                // report type and inner type
-    bit<8>    flags;                // REPORT_FLAG_*
     drop_reason_t drop_reason;
     length_bytes_t inner_bytes;     // as it came from the mirror at first
     length_bytes_t not_inner_bytes; // of the mirrored packet: what is in front of the inner packet, and the FCS
@@ -196,9 +176,6 @@ struct egress_metadata_t {
     node_id_t node_id;
     bit<16>   domain_specific_id;
     bit<1>    report_configured;
-    mac_addr_t  switch_mac;
-    ipv4_addr_t switch_ip;
-    bit<8>      report_tos;         // DSCP and ECN 0
     length_bytes_t mtu_bytes;
     bit<19>   ecn_threshold;
     interface_t ingress_interface;

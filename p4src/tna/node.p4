@@ -25,19 +25,21 @@ control NodeConfig(inout egress_metadata_t meta) {
     }
 }
 
-control ReportConfig(inout egress_metadata_t meta) {
+control ReportConfig(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
-    // truncate_bytes is not used here: a mirror session cuts its copies, and the controller sets that length
-    // when it sets up the session (docs/tofino.md).
+    // Addressed to this switch itself: routing gives a report its next hop. truncate_bytes is not used here: a
+    // mirror session cuts its copies, and the controller sets that length when it sets up the session
+    // (docs/tofino.md).
     @id(ACTION_SET_REPORT_CONFIG)
     action set_report_config(@id(1) mac_addr_t switch_mac,
                              @id(2) ipv4_addr_t switch_ip,
                              @id(3) dscp_t dscp,
                              @id(4) length_bytes_t truncate_bytes) {
         meta.report_configured = 1;
-        meta.switch_mac = switch_mac;
-        meta.switch_ip = switch_ip;
-        meta.report_tos = dscp ++ 2w0;
+        hdr.ethernet.dst_addr = switch_mac;
+        hdr.ethernet.src_addr = switch_mac;
+        hdr.ipv4.src_addr = switch_ip;
+        hdr.ipv4.dscp = dscp;
     }
 
     // Filled by the controller (default action).

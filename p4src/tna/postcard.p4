@@ -77,17 +77,15 @@ control Postcard(in egress_headers_t hdr,
 
     // What is mirrored: a corrected PTP message has lost its correctionField to the MAC.
     @hidden
-    action mirror_ptp(packet_kind_t kind, bit<8> types) {
+    action mirror_ptp(packet_kind_t kind) {
         eg_dprsr_md.mirror_type = MIRROR_PTP;
         meta.mirror_kind = kind;
-        meta.types = types;
     }
 
     @hidden
-    action mirror_hop(packet_kind_t kind, bit<8> types) {
+    action mirror_hop(packet_kind_t kind) {
         eg_dprsr_md.mirror_type = MIRROR_HOP;
         meta.mirror_kind = kind;
-        meta.types = types;
     }
 
     @hidden
@@ -98,19 +96,19 @@ control Postcard(in egress_headers_t hdr,
             hdr.ipv6.isValid(): ternary;
         }
         actions = { mirror_ptp; mirror_hop; }
-        const default_action = mirror_hop(KIND_HOP_L2, REPORT_TYPES_ETHERNET);
+        const default_action = mirror_hop(KIND_HOP | KIND_ETHERNET);
         const entries = {
-            (1, true, _): mirror_ptp(KIND_PTP, REPORT_TYPES_IPV4);
-            (1, _, true): mirror_ptp(KIND_PTP, REPORT_TYPES_IPV6);
-            (1, _, _): mirror_ptp(KIND_PTP_L2, REPORT_TYPES_ETHERNET);
-            (_, true, _): mirror_hop(KIND_HOP, REPORT_TYPES_IPV4);
-            (_, _, true): mirror_hop(KIND_HOP, REPORT_TYPES_IPV6);
+            (1, true, _): mirror_ptp(KIND_PTP | KIND_IPV4);
+            (1, _, true): mirror_ptp(KIND_PTP | KIND_IPV6);
+            (1, _, _): mirror_ptp(KIND_PTP | KIND_ETHERNET);
+            (_, true, _): mirror_hop(KIND_HOP | KIND_IPV4);
+            (_, _, true): mirror_hop(KIND_HOP | KIND_IPV6);
         }
     }
 
     @hidden
-    action set_flags(bit<8> flags) {
-        meta.flags = flags;
+    action add_flags(bit<8> flags) {
+        meta.mirror_kind = meta.mirror_kind | flags;
     }
 
     // F = 0 promises that no telemetry is inside.
@@ -122,15 +120,15 @@ control Postcard(in egress_headers_t hdr,
             meta.congested: ternary;
             hdr.bridged.carries_int: ternary;
         }
-        actions = { set_flags; }
-        const default_action = set_flags(0);
+        actions = { add_flags; }
+        const default_action = add_flags(0);
         const entries = {
-            (1, _, _, 0): set_flags(REPORT_FLAG_DROPPED);
-            (1, _, _, 1): set_flags(REPORT_FLAG_DROPPED | REPORT_FLAG_TRACKED);
-            (_, 1, 0, _): set_flags(REPORT_FLAG_TRACKED);
-            (_, 1, 1, _): set_flags(REPORT_FLAG_TRACKED | REPORT_FLAG_CONGESTED);
-            (_, _, 1, 0): set_flags(REPORT_FLAG_CONGESTED);
-            (_, _, 1, 1): set_flags(REPORT_FLAG_CONGESTED | REPORT_FLAG_TRACKED);
+            (1, _, _, 0): add_flags(KIND_DROPPED);
+            (1, _, _, 1): add_flags(KIND_DROPPED | KIND_TRACKED);
+            (_, 1, 0, _): add_flags(KIND_TRACKED);
+            (_, 1, 1, _): add_flags(KIND_TRACKED | KIND_CONGESTED);
+            (_, _, 1, 0): add_flags(KIND_CONGESTED);
+            (_, _, 1, 1): add_flags(KIND_CONGESTED | KIND_TRACKED);
         }
     }
 
@@ -138,7 +136,6 @@ control Postcard(in egress_headers_t hdr,
     action take_sequence_number() {
         meta.report_seq = take_egress_report_seq.execute(hdr.bridged.destination_id);
         meta.mirror_session = EGRESS_CLONE_SESSION;
-        MIRROR_AS_IT_LEAVES(eg_dprsr_md)
     }
 
     apply {
@@ -170,9 +167,9 @@ control Postcard(in egress_headers_t hdr,
                 report_congested();
             }
         }
-        flags_of_report.apply();
         if ((meta.postcard == 1 && meta.report_bits != 0) || meta.congested == 1) {
             mirror_as.apply();
+            flags_of_report.apply();
             take_sequence_number();
         }
     }

@@ -55,15 +55,15 @@ control Probe(inout ingress_headers_t hdr,
         hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
         hdr.ipv4.dst_addr = address;
         hdr.probe.returning = 1;
-        meta.egress_port = ig_intr_md.ingress_port;
-        meta.source_bitmap = meta.probe_bits & REPORT_BITS_SUPPORTED;
+        hdr.bridged.egress_port = ig_intr_md.ingress_port;
+        hdr.bridged.bitmap = meta.probe_bits & REPORT_BITS_SUPPORTED;
         meta.postcard = 1;
         meta.event = EVENT_PROBE_BOUNCED;
     }
 
     @hidden
     action send() {
-        meta.source_bitmap = meta.probe_bits & REPORT_BITS_FROM_CPU;
+        hdr.bridged.bitmap = meta.probe_bits & REPORT_BITS_FROM_CPU;
         meta.postcard = 1;
     }
 
@@ -76,7 +76,7 @@ control Probe(inout ingress_headers_t hdr,
 
     // Nobody but a neighbour can send TTL 255 (RFC 5082), and a checksum would not survive.
     apply {
-        if (!hdr.ipv4.isValid() || hdr.ipv4.ttl != 255 || hdr.udp.checksum != 0
+        if (!hdr.ipv4.isValid() || hdr.ipv4.ttl != 255 || hdr.udp_tail.checksum != 0
             || hdr.probe.version != 1) {
             meta.drop_reason = DROP_PROBE_INVALID;
         } else if (meta.direct == 1) {

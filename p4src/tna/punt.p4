@@ -9,7 +9,7 @@ control Punt(inout ingress_headers_t hdr,
 
     @id(ACTION_PUNT_TO_CPU)
     action punt_to_cpu() {
-        meta.egress_port = CPU_PORT;
+        hdr.bridged.egress_port = CPU_PORT;
         hdr.bridged.to_cpu = 1;
         punt_counter.count();
     }
@@ -23,7 +23,7 @@ control Punt(inout ingress_headers_t hdr,
             meta.ether_type: ternary @id(2) @name("ether_type");      // behind a VLAN tag
             hdr.ipv4.dst_addr: ternary @id(3) @name("dst_addr");
             meta.ip_protocol: ternary @id(4) @name("protocol");       // IPv6: next header
-            meta.l4_dst_port: ternary @id(5) @name("l4_dst_port");
+            hdr.l4_ports.dst_port: ternary @id(5) @name("l4_dst_port");
             hdr.ipv6.dst_addr: ternary @id(6) @name("ipv6_dst_addr");
             meta.icmp_type: ternary @id(7) @name("icmp_type");        // ICMPv6
         }

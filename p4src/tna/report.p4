@@ -49,6 +49,7 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.ipv4.setValid();
         hdr.ipv4.version = 4;
         hdr.ipv4.ihl = 5;
+        hdr.ipv4.ecn = 0;
         hdr.ipv4.identification = 0;
         hdr.ipv4.flags = 2;           // never fragment
         hdr.ipv4.fragment_offset = 0;
@@ -63,12 +64,6 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
     @hidden
     action write_outer_fields() {
         hdr.recirculated.bucket = meta.bucket;
-        // Addressed to this switch itself: routing gives it the next hop.
-        hdr.ethernet.dst_addr = meta.switch_mac;
-        hdr.ethernet.src_addr = meta.switch_mac;
-        hdr.ipv4.dscp = meta.report_tos[7:2];
-        hdr.ipv4.ecn = meta.report_tos[1:0];
-        hdr.ipv4.src_addr = meta.switch_ip;
         hdr.udp.src_port = meta.source_port;   // a flow's reports stay in order, flows spread
     }
 
@@ -86,14 +81,7 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.report_group.sequence_number = meta.report_seq[21:0];
         hdr.report_group.node_id = meta.node_id;
         hdr.report_individual.setValid();
-        hdr.report_individual.report_type = meta.types[7:4];
-        hdr.report_individual.inner_type = meta.types[3:0];
         hdr.report_individual.metadata_length_words = meta.hop_words;
-        hdr.report_individual.dropped = meta.flags[7:7];
-        hdr.report_individual.congested_queue = meta.flags[6:6];
-        hdr.report_individual.tracked_flow = meta.flags[5:5];
-        hdr.report_individual.intermediate_report = meta.flags[4:4];
-        hdr.report_individual.reserved = meta.flags[3:0];
         hdr.report_main.setValid();
         hdr.report_main.report_metadata_bits = meta.bitmap;
         hdr.report_main.domain_specific_id = meta.domain_specific_id;
@@ -112,6 +100,48 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         meta.report_seq = meta.report_seq | version_and_hw_id;
     }
 
+    @hidden
+    action write_types(bit<4> inner_type) {
+        hdr.report_individual.report_type = REPORT_TYPE_INT;
+        hdr.report_individual.inner_type = inner_type;
+    }
+
+    @hidden
+    table inner_packet {
+        key = { meta.kind[1:0]: exact; }
+        actions = { write_types; }
+        const default_action = write_types(REPORT_INNER_TYPE_ETHERNET);
+        const entries = {
+            2: write_types(REPORT_INNER_TYPE_IPV4);
+            3: write_types(REPORT_INNER_TYPE_IPV6);
+        }
+    }
+
+    @hidden
+    action write_flags(bit<1> dropped, bit<1> congested_queue, bit<1> tracked_flow) {
+        hdr.report_individual.dropped = dropped;
+        hdr.report_individual.congested_queue = congested_queue;
+        hdr.report_individual.tracked_flow = tracked_flow;
+        hdr.report_individual.intermediate_report = 0;
+        hdr.report_individual.reserved = 0;
+    }
+
+    @hidden
+    table report_flags {
+        key = { meta.kind[4:2]: exact; }
+        actions = { write_flags; }
+        const default_action = write_flags(0, 0, 0);
+        const entries = {
+            1: write_flags(0, 0, 1);
+            2: write_flags(0, 1, 0);
+            3: write_flags(0, 1, 1);
+            4: write_flags(1, 0, 0);
+            5: write_flags(1, 0, 1);
+            6: write_flags(1, 1, 0);
+            7: write_flags(1, 1, 1);
+        }
+    }
+
     apply {
         // A PTP message has its correctionField again, as it came; what the MAC writes is not known here.
         // The mirror session has cut the copy already. Bytes beyond the last whole word belong to the inner
@@ -126,12 +156,14 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
             limit_length();
         }
         cut_sequence_number();
-        if (meta.kind == KIND_RECEIVED || meta.kind == KIND_RECEIVED_L2) {
+        if (meta.kind[6:6] == 0) {
             complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_INGRESS << 22));
         } else {
             complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_EGRESS << 22));
         }
         write_report_length();
         write_report_headers();
+        inner_packet.apply();
+        report_flags.apply();
     }
 }

@@ -12,7 +12,7 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_FORWARD)
     action forward(@id(1) port_t port, @id(2) mac_addr_t dst_mac) {
-        meta.egress_port = port;
+        hdr.bridged.egress_port = port;
         // A routed frame is addressed to this switch: its destination is our own address on the next link.
         hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
         hdr.ethernet.dst_addr = dst_mac;
@@ -21,7 +21,7 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     @id(ACTION_FORWARD_VLAN)
     action forward_vlan(@id(1) port_t port, @id(2) mac_addr_t dst_mac, @id(3) vlan_id_t vlan_id) {
-        meta.egress_port = port;
+        hdr.bridged.egress_port = port;
         hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
         hdr.ethernet.dst_addr = dst_mac;
         meta.egress_tagged = 1;

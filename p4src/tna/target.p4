@@ -21,15 +21,8 @@ const int_bitmap_t REPORT_BITS_CONGESTION = 0x7C00;   // ports, latency, queue, 
 // A packet from the controller has no ingress stamp of a port, hence no latency either.
 const int_bitmap_t REPORT_BITS_FROM_CPU   = 0x5600;
 
-// Flags of a report, where report_individual_t has them.
-const bit<8> REPORT_FLAG_DROPPED   = 0x80;
-const bit<8> REPORT_FLAG_CONGESTED = 0x40;
-const bit<8> REPORT_FLAG_TRACKED   = 0x20;
-
-// Report type and inner type in one byte.
-const bit<8> REPORT_TYPES_ETHERNET = 0x13;
-const bit<8> REPORT_TYPES_IPV4     = 0x14;
-const bit<8> REPORT_TYPES_IPV6     = 0x15;
+// Report type and inner type in one byte, less the kind's tt.
+const bit<8> REPORT_TYPES = 0x12;
 
 // First byte of everything that the egress parser sees: what it is, and how far to read it.
 typedef bit<8> packet_kind_t;
@@ -39,12 +32,19 @@ const packet_kind_t KIND_INT_TRANSIT   = 0x03;   // up to the INT-MD header: the
 const packet_kind_t KIND_INT_STRIP     = 0x04;   // up to UDP; shim, header and stack are skipped
 const packet_kind_t KIND_PTP_EVENT     = 0x05;   // up to the correctionField
 const packet_kind_t KIND_PROBE_OUT     = 0x06;   // a generated probe: it gets the port that it leaves by
-const packet_kind_t KIND_RECEIVED      = 0x81;   // mirrored at ingress; reported from its IP header on
-const packet_kind_t KIND_RECEIVED_L2   = 0x82;   // the same from Ethernet on
-const packet_kind_t KIND_HOP           = 0x83;   // mirrored at egress; reported from its IP header on
-const packet_kind_t KIND_HOP_L2        = 0x84;
-const packet_kind_t KIND_PTP           = 0x85;   // mirrored PTP message without its correctionField
-const packet_kind_t KIND_PTP_L2        = 0x86;
+
+// Mirrored: 1 E P D Q F tt. E: at egress. P: a PTP message without its correctionField (ingress: the egress port is
+// known). D, Q, F: the report's flags. tt: reported from Ethernet (1), IPv4 (2) or IPv6 (3) on.
+const packet_kind_t KIND_RECEIVED      = 0x80;
+const packet_kind_t KIND_HOP           = 0xC0;
+const packet_kind_t KIND_PTP           = 0xE0;
+const packet_kind_t KIND_PORT_KNOWN    = 0x20;
+const packet_kind_t KIND_DROPPED       = 0x10;
+const packet_kind_t KIND_CONGESTED     = 0x08;
+const packet_kind_t KIND_TRACKED       = 0x04;
+const packet_kind_t KIND_ETHERNET      = 0x01;
+const packet_kind_t KIND_IPV4          = 0x02;
+const packet_kind_t KIND_IPV6          = 0x03;
 
 // Values of mirror_type; 0 is no mirroring.
 const MirrorType_t MIRROR_RECEIVED = 1;          // ingress: the packet as received

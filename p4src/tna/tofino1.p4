@@ -16,9 +16,6 @@ const port_t INTERNAL_PORT_MASK = 0x07F;
 // A MAC told to correct a PTP message leaves the UDP checksum alone if its offset is this.
 const bit<8> PTP_NO_UDP_CHECKSUM = 0;
 
-// Mirrored at egress is always the packet as it leaves.
-#define MIRROR_AS_IT_LEAVES(dprsr_md)
-
 // deq_timedelta has 18 bits here (it wraps after 262,144 ns), so nothing is computed from it: hop latency
 // and congestion thresholds use the 48-bit stamps.
 

@@ -16,8 +16,7 @@ const port_t INTERNAL_PORT_MASK = 0x07F;
 // A MAC told to correct a PTP message leaves the UDP checksum alone if its offset lies behind the packet.
 const bit<8> PTP_NO_UDP_CHECKSUM = 255;
 
-// Mirrored at egress is the packet as it came unless this is set.
-#define MIRROR_AS_IT_LEAVES(dprsr_md) dprsr_md.mirror_io_select = 1;
+// Mirrored at egress is the packet as it leaves: the compiler sets mirror_io_select.
 
 // deq_timedelta has 32 bits here. It is not used, so that both generations say the same.
 

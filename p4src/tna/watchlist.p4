@@ -10,7 +10,7 @@ control Watchlist(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
                       @id(2) bit<8> remaining_hop_count,
                       @id(3) dscp_t marked_dscp) {
         meta.source = SOURCE_MD;
-        meta.source_bitmap = instruction_bitmap;
+        hdr.bridged.bitmap = instruction_bitmap;
         hdr.bridged.remaining_hop_count = remaining_hop_count;
         hdr.bridged.marked_dscp = marked_dscp;
     }
@@ -18,14 +18,14 @@ control Watchlist(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @id(ACTION_INT_SOURCE_MX)
     action int_source_mx(@id(1) int_bitmap_t instruction_bitmap, @id(2) dscp_t marked_dscp) {
         meta.source = SOURCE_MX;
-        meta.source_bitmap = instruction_bitmap;
+        hdr.bridged.bitmap = instruction_bitmap;
         hdr.bridged.marked_dscp = marked_dscp;
     }
 
     @id(ACTION_INT_POSTCARD)
     action int_postcard(@id(1) int_bitmap_t report_metadata_bits, @id(2) bit<1> change_only) {
         meta.postcard = 1;
-        meta.source_bitmap = report_metadata_bits;
+        hdr.bridged.bitmap = report_metadata_bits;
         meta.change_only = change_only;
     }
 
@@ -42,8 +42,8 @@ control Watchlist(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             hdr.ipv4.src_addr: ternary @id(1) @name("src_addr");
             hdr.ipv4.dst_addr: ternary @id(2) @name("dst_addr");
             meta.ip_protocol: ternary @id(3) @name("protocol");
-            meta.l4_src_port: ternary @id(4) @name("l4_src_port");
-            meta.l4_dst_port: ternary @id(5) @name("l4_dst_port");
+            hdr.l4_ports.src_port: ternary @id(4) @name("l4_src_port");
+            hdr.l4_ports.dst_port: ternary @id(5) @name("l4_dst_port");
             meta.dscp: ternary @id(6) @name("dscp");
             meta.roce_opcode: ternary @id(7) @name("roce_opcode");
             meta.roce_psn: ternary @id(8) @name("roce_psn");
@@ -62,8 +62,8 @@ control Watchlist(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
             hdr.ipv6.src_addr: ternary @id(1) @name("src_addr");
             hdr.ipv6.dst_addr: ternary @id(2) @name("dst_addr");
             meta.ip_protocol: ternary @id(3) @name("protocol");
-            meta.l4_src_port: ternary @id(4) @name("l4_src_port");
-            meta.l4_dst_port: ternary @id(5) @name("l4_dst_port");
+            hdr.l4_ports.src_port: ternary @id(4) @name("l4_src_port");
+            hdr.l4_ports.dst_port: ternary @id(5) @name("l4_dst_port");
             meta.dscp: ternary @id(6) @name("dscp");
             meta.roce_opcode: ternary @id(7) @name("roce_opcode");
             meta.roce_psn: ternary @id(8) @name("roce_psn");

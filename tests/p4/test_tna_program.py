@@ -81,12 +81,13 @@ def test_hop_words_are_those_of_the_bitmap() -> None:
 
 
 def test_interval_masks_clear_the_low_bits() -> None:
-    """For each shift below 48 the mask keeps what a shift would have kept."""
-    masks = {
-        number(keys[0]): number(mask)
-        for keys, _, (mask,) in entries("interval.p4", "interval_mask")
-    }
-    assert masks == {shift: BITS_48 >> shift << shift for shift in range(48)}
+    """A mask of a stamp's upper 32 bits keeps what a shift keeps; without an entry it keeps all.
+
+    Intervals below 2^17 ns hence count as 2^16 ns, and from 2^48 ns on there is one interval only.
+    """
+    rows = entries("interval.p4", "interval_mask")
+    masks = {number(keys[0]): number(mask) for keys, _, (mask,) in rows}
+    assert masks == {shift: (BITS_48 >> shift << shift) >> 16 for shift in range(17, 64)}
 
 
 def test_latency_masks_clear_the_low_bits() -> None:
@@ -222,10 +223,14 @@ def test_mirror_headers_are_filled_in_their_order() -> None:
 
 
 def test_bridged_and_mirrored_kinds_are_distinct() -> None:
-    """The first byte tells the egress parser what follows."""
-    kinds = dict(re.findall(r"packet_kind_t (KIND_\w+)\s*= (0x\w\w);", TNA["target.p4"]))
-    assert len(kinds) == len(set(kinds.values())) == 12
-    known = set(re.findall(r"KIND_\w+", TNA["egress_parser.p4"]))
-    assert set(kinds) - known <= {
-        "KIND_INT_SOURCE"
-    }  # read like any packet with UDP, and no further
+    """The first byte tells the egress parser what follows: the highest bit is the mirror's."""
+    found = re.findall(r"packet_kind_t (KIND_\w+)\s*= (0x\w\w);", TNA["target.p4"])
+    kinds = {name: int(value, 16) for name, value in found}
+    flags = ("PORT_KNOWN", "DROPPED", "CONGESTED", "TRACKED", "ETHERNET", "IPV4", "IPV6")
+    mirrored = [kinds.pop(f"KIND_{name}") for name in ("RECEIVED", "HOP", "PTP")]
+    for flag in flags:
+        assert kinds.pop(f"KIND_{flag}") < 0x40
+    assert len(kinds) == len(set(kinds.values())) == 6
+    assert max(kinds.values()) < 0x80 <= min(mirrored)
+    # Read like any packet with UDP, and no further.
+    assert set(kinds) - set(re.findall(r"KIND_\w+", TNA["egress_parser.p4"])) <= {"KIND_INT_SOURCE"}
