@@ -17,6 +17,8 @@ from correction.timebase import Bools, Float64s
 
 DROPPED_SD_NS = 1e6
 """Prior sd of a link that is left out: it still follows its clocks, but moves none."""
+DROPPED_TO_HEALTHY = 1e4
+"""And at least so many times a healthy link's."""
 
 
 def oracle(
@@ -35,7 +37,7 @@ def oracle(
     sd = measured.unknowns.prior_sd_ns.copy()
     if asymmetry_sd_ns is not None:
         sd[:count] = np.maximum(asymmetry_sd_ns, 1e-3)
-    sd[:count][bad] = DROPPED_SD_NS
+    sd[:count][bad] = np.maximum(DROPPED_SD_NS, DROPPED_TO_HEALTHY * sd[:count][bad])
     estimate = posterior(measured.eliminated, sd)
     selection = Selection(
         bad=np.concatenate([bad, np.zeros(len(sd) - count, np.bool_)]),

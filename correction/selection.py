@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which links are bad: robust start (L1, then Tukey), then the most probable set, then its rivals.
 
-The healthy prior of a link is a ~ N(0, sd^2); a bad link's is N(0, BAD_SD^2); a share BAD_SHARE
-of the links is bad beforehand. The clocks' flat prior is integrated out, so the evidence of a set
+The healthy prior of a link is a ~ N(0, sd^2); a bad link's is wider by N(0, BAD_SD^2), BAD_SD being
+200 ns or ten times sd, whichever is more; a share BAD_SHARE of the links is bad beforehand. The clocks' flat prior is integrated out, so the evidence of a set
 of bad links has a closed form, and flipping one or two links is a rank-one or rank-two update.
 The published estimate averages over the best set and all its one- and two-flip rivals, weighted
 by their evidence; where the data hardly tell, the variance says so.
@@ -20,8 +20,13 @@ BAD_SHARE = 0.1
 """Prior share of bad links."""
 BAD_SD_NS = 200.0
 """Prior size of a bad link's asymmetry: optics, cables and boards differ by up to 500 ns."""
+BAD_TO_HEALTHY = 10.0
+"""And at least so many times a healthy link's: where what is declared of a healthy link is large,
+as with software's stamps, only what is far larger is a defect."""
 DROPPED_SD_NS = 1e5
 """Prior sd that leaves a link out of the loop test."""
+DROPPED_TO_HEALTHY = 1e3
+"""And at least so many times a healthy link's."""
 L1_ITERATIONS = 20
 L1_EPSILON_NS = 300.0
 TUKEY_FROM = 20.0
@@ -72,7 +77,8 @@ def select_bad_links(
     bad_probability[candidates] = probability
     free, loops = _unconstrained_fit(eliminated)
     without_bad = sd.copy()
-    without_bad[candidates[bad_of_candidates]] = DROPPED_SD_NS
+    dropped = candidates[bad_of_candidates]
+    without_bad[dropped] = np.maximum(DROPPED_SD_NS, DROPPED_TO_HEALTHY * prior_sd_ns[dropped])
     kept = posterior_mean(eliminated, without_bad)
     return Selection(
         bad=bad,
@@ -96,7 +102,8 @@ def _unconstrained_fit(eliminated: Eliminated) -> tuple[float, int]:
 
 def _sds(prior_sd_ns: Float64s, candidates: NDArray[np.int64], bad: Bools) -> Float64s:
     sd = prior_sd_ns.copy()
-    sd[candidates[bad]] = np.hypot(sd[candidates[bad]], BAD_SD_NS)
+    links = candidates[bad]
+    sd[links] = np.hypot(sd[links], np.maximum(BAD_SD_NS, BAD_TO_HEALTHY * sd[links]))
     return sd
 
 

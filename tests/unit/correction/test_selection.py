@@ -110,6 +110,26 @@ def test_large_asymmetries_are_found_and_measured() -> None:
         assert (np.abs(error) < 4 * sd).all()
 
 
+def test_what_is_bad_follows_from_what_is_healthy() -> None:
+    """The same fabric with everything 20,000 times as large, as in software: the same links."""
+    scale = 20_000.0
+    bad = {1: 500.0, 6: -65.0, 12: 90.0}
+    for seed in range(10):
+        eliminated, a = _draw(seed, bad)
+        larger = Eliminated(
+            information=eliminated.information / scale**2,
+            right_side=eliminated.right_side / scale,
+            energy=eliminated.energy,
+            degrees=eliminated.degrees,
+            windows=(),
+        )
+        got = select_bad_links(larger, PRIOR * scale, ALL)
+        assert set(np.flatnonzero(got.bad).tolist()) == set(bad)
+        error = got.averaged.q_ns[list(bad)] - a[list(bad)] * scale
+        sd = np.sqrt(np.diag(got.averaged.covariance)[list(bad)])
+        assert (np.abs(error) < 4 * sd).all()
+
+
 def test_robust_start_agrees_with_the_l1_linear_program() -> None:
     """The start rejects the links that exact L1 (a linear program) leaves large."""
     for seed in range(5):
