@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which links are bad: robust start (L1, then Tukey), then the most probable set, then its rivals.
 
-The healthy prior of a link is a ~ N(0, sd^2); a bad link's is wider by N(0, BAD_SD^2), BAD_SD being
-200 ns or ten times sd, whichever is more; a share BAD_SHARE of the links is bad beforehand. The clocks' flat prior is integrated out, so the evidence of a set
-of bad links has a closed form, and flipping one or two links is a rank-one or rank-two update.
-The published estimate averages over the best set and all its one- and two-flip rivals, weighted
-by their evidence; where the data hardly tell, the variance says so.
+The healthy prior of a link is a ~ N(0, sd^2); a bad link's is wider by N(0, BAD_SD^2), where BAD_SD
+is 200 ns or ten times sd, whichever is more; a share BAD_SHARE of the links is bad beforehand. The
+clocks' flat prior is integrated out, so the evidence of a set of bad links has a closed form, and
+flipping one or two links is a rank-one or rank-two update. The published estimate averages over the
+best set and all its one- and two-flip rivals, weighted by their evidence; where the data hardly
+tell, the variance says so.
 """
 
 from dataclasses import dataclass
