@@ -102,4 +102,5 @@ class Truth:
             window["reference_ns"] = str(window["reference_ns"])
             for clock in window["clocks"]:
                 clock["local_ns"] = str(clock["local_ns"])
-        path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
+        path.write_text(text + "\n", encoding="utf-8")

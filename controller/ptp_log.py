@@ -66,7 +66,7 @@ def exchange_line(row: np.void, client: str) -> str:
             record[name] = str(value)
         else:
             record[name] = value
-    return json.dumps(record, separators=(",", ":"))
+    return json.dumps(record, separators=(",", ":"), allow_nan=False)
 
 
 def servo_line(host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float) -> str:
@@ -80,6 +80,7 @@ def servo_line(host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float)
             "frequency_ppb": frequency_ppb,
         },
         separators=(",", ":"),
+        allow_nan=False,
     )
 
 

@@ -5,7 +5,6 @@ Spans arrive as OTLP from the OpenTelemetry SDK over HTTP, the analysis reads th
 wrote, and the score's attribution comes from the HTTP API. Truth enters in `score_run` alone.
 """
 
-import json
 import shutil
 import tempfile
 import time
@@ -45,6 +44,7 @@ from bmv2_lab.scoring import (
 from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, publish
 from tempotrace.service import start_service
+from tempotrace.strict_json import strict_text, with_reasons
 from tracing_core.analysis import Analysis as StoreAnalysis
 from tracing_core.sdk import OtlpExport
 from tracing_core.service.run import ServiceHandle
@@ -195,7 +195,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
     if run.loop is not None:
         score = score_closed_loop(run.loop, run.scenario, run.drawn, truth)
         summary["transparent_clock"] = _rounded(asdict(score))
-    return summary
+    return with_reasons(summary)
 
 
 def _real_time(
@@ -276,5 +276,5 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_summary(summary: Summary, out: Path) -> None:
     """Write summary.json; the same run gives the same bytes but for wall_s."""
-    text = json.dumps(summary, indent=1, sort_keys=True)
+    text = strict_text(summary, sort_keys=True)
     (out / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")

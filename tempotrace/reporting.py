@@ -90,19 +90,19 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("raw PTP error", f"{_or_nan(sync['ptp_raw_error_ns_rms']):.0f} ns rms"),
         (
             "corrected error",
-            f"{sync['corrected_error_ns_rms']:.1f} ns rms, "
-            f"{sync['corrected_error_ns_max']:.1f} ns max",
+            f"{_or_nan(sync['corrected_error_ns_rms']):.1f} ns rms, "
+            f"{_or_nan(sync['corrected_error_ns_max']):.1f} ns max",
         ),
-        ("oracle error", f"{sync['oracle_error_ns_rms']:.1f} ns rms"),
+        ("oracle error", f"{_or_nan(sync['oracle_error_ns_rms']):.1f} ns rms"),
         (
             "hard bound",
-            f"{sync['bound_hard_median_ns']:.0f} ns median, "
-            f"{100 * sync['bound_hard_coverage']:.0f} % covered",
+            f"{_or_nan(sync['bound_hard_median_ns']):.0f} ns median, "
+            f"{100 * _or_nan(sync['bound_hard_coverage']):.0f} % covered",
         ),
         (
             "conditional bound",
-            f"{sync['bound_conditional_median_ns']:.0f} ns median, "
-            f"{100 * sync['bound_conditional_coverage']:.0f} % covered",
+            f"{_or_nan(sync['bound_conditional_median_ns']):.0f} ns median, "
+            f"{100 * _or_nan(sync['bound_conditional_coverage']):.0f} % covered",
         ),
         ("clocks flagged", f"{sync['nodes_flagged']}"),
         (
@@ -139,12 +139,15 @@ def _transparent_clock_rows(summary: dict[str, Any]) -> tuple[tuple[str, str], .
     if found is None:
         return ()
     return (
-        ("clients without clocks on the way", f"{found['ptp_raw_error_ns_rms']:.0f} ns rms"),
-        ("clients, residence alone", f"{found['residence_only_error_ns_rms']:.0f} ns rms"),
+        (
+            "clients without clocks on the way",
+            f"{_or_nan(found['ptp_raw_error_ns_rms']):.0f} ns rms",
+        ),
+        ("clients, residence alone", f"{_or_nan(found['residence_only_error_ns_rms']):.0f} ns rms"),
         (
             "clients, residence and link delays",
-            f"{found['error_ns_rms']:.1f} ns rms over {found['scored_s']:.0f} s, "
-            f"drift {found['drift_ns_max']:.1f} ns",
+            f"{_or_nan(found['error_ns_rms']):.1f} ns rms over {_or_nan(found['scored_s']):.0f} s, "
+            f"drift {_or_nan(found['drift_ns_max']):.1f} ns",
         ),
     )
 

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -163,8 +164,17 @@ def run_seed(seed: int, scenario: str, keep: Path | None) -> Summary:
         command = [sys.executable, "-m", "tempotrace.entry", "demo", "--headless"]
         command += ["--scenario", scenario, "--seed", str(seed), "--out", str(out)]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        summary: Summary = json.loads((out / "summary.json").read_text())
-        return summary
+        return read_summary(out / "summary.json")
+
+
+def read_summary(path: Path) -> Summary:
+    """A summary in which a figure that is null is NaN: it holds no criterion."""
+
+    def to_nan(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {key: math.nan if value is None else value for key, value in pairs}
+
+    summary: Summary = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=to_nan)
+    return summary
 
 
 def table_of(page: Page, summaries: list[Summary]) -> str:
@@ -192,8 +202,7 @@ def main() -> int:
     summaries = []
     for seed in (int(text) for text in options.seeds.split(",")):
         if options.reuse:
-            path = options.reuse / f"seed-{seed}" / "summary.json"
-            summary = json.loads(path.read_text(encoding="utf-8"))
+            summary = read_summary(options.reuse / f"seed-{seed}" / "summary.json")
         else:
             summary = run_seed(seed, options.scenario, options.keep)
         summaries.append(summary)

@@ -111,7 +111,9 @@ def write_run(
     run.truth.write(out / TRUTH_FILE)
     settings = asdict(run.settings)
     document = {"version": SCALE_VERSION, "seed": run.seed, "settings": settings, **counts(run)}
-    (out / META_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (out / META_FILE).write_text(
+        json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+    )
     if otlp_jobs:
         _write_spans(run, out, otlp_jobs)
     progress("write", 1.0)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace attribute`: what made a transfer slow, asked of a running service."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from rich.table import Table
 from tempotrace.commands.options import DEFAULT_URL, Json, Url
 from tempotrace.errors import one_line_errors
 from tempotrace.http import get_json
+from tempotrace.strict_json import strict_text
 
 
 @one_line_errors
@@ -30,7 +30,7 @@ def attribute(
         span_ids = [span_id]
     answers = [get_json(url, f"/v1/attribution/{trace_id}/{one}") for one in span_ids]
     if as_json:
-        typer.echo(json.dumps(answers, indent=1))
+        typer.echo(strict_text(answers))
         return
     if not answers:
         typer.echo(f"trace {trace_id}: no transfer is slow")

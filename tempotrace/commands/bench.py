@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace bench`: speed, beside a bare limit in the same run."""
 
-import json
 from dataclasses import asdict
 
 import typer
@@ -9,6 +8,7 @@ import typer
 from bmv2_lab.switch.bench import run as run_bench
 from tempotrace.commands.options import Json
 from tempotrace.errors import one_line_errors
+from tempotrace.strict_json import strict_text
 
 app = typer.Typer(help="Measure speed.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def switch(as_json: Json = False) -> None:
     """Packets a second of one core through the full INT pipeline of the embedded switch."""
     result = asdict(run_bench())
     if as_json:
-        typer.echo(json.dumps(result, indent=1))
+        typer.echo(strict_text(result))
         return
     shares = result.pop("profile_share")
     for name, value in result.items():

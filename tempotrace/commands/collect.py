@@ -2,7 +2,6 @@
 """`tempotrace collect`: decode telemetry reports from a pcap or a socket and account for them."""
 
 import asyncio
-import json
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from controller.telemetry.udp import serve_udp
 from tempotrace.analysis import rejected_by_reason
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import InputError, one_line_errors
+from tempotrace.strict_json import strict_text
 
 
 @one_line_errors
@@ -44,7 +44,7 @@ def collect_command(
         collection = asyncio.run(_receive(description, listen, seconds))
     summary = collection_summary(collection)
     if as_json:
-        typer.echo(json.dumps(summary, indent=1))
+        typer.echo(strict_text(summary))
     else:
         _print(summary)
 

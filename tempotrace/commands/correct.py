@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace correct`: corrections with bounds from a recording."""
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
+from tempotrace.strict_json import strict_text
 from tracing_core.corrections import CorrectionTable
 
 app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
@@ -42,9 +42,9 @@ def run(
     warn_of_refusals(analysis)
     document = corrections_document(analysis)
     if out is not None:
-        out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        out.write_text(strict_text(document) + "\n", encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(document, indent=1))
+        typer.echo(strict_text(document))
     else:
         _print(analysis)
 

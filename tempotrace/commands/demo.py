@@ -2,7 +2,6 @@
 """`tempotrace demo`: the main job on one machine, then API and page until Ctrl-C."""
 
 import contextlib
-import json
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from tempotrace.demo_run import run_demo
 from tempotrace.errors import one_line_errors
 from tempotrace.interrupt import EXIT_INTERRUPTED, Interrupts
 from tempotrace.reporting import ProgressDisplay, checked, print_summary
+from tempotrace.strict_json import strict_text
 
 DEFAULT_SCENARIO = next(iter(SCENARIOS))
 DEFAULT_OUT = "demo-out"
@@ -77,7 +77,7 @@ def _run(
     ):
         display.close()
         if as_json:
-            typer.echo(json.dumps(finished.summary, indent=1))
+            typer.echo(strict_text(finished.summary))
         else:
             print_summary(finished.summary)
         if port is None:

@@ -2,7 +2,6 @@
 """`tempotrace deploy`: init, plan, apply and status of a fabric's switches."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from controller.fabric_generate import leaf_spine
 from tempotrace.analysis import with_addresses
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
+from tempotrace.strict_json import strict_text
 
 TENANTS = ("alpha", "beta")
 """Tenants of a generated fabric, one host of each per leaf in turn."""
@@ -77,7 +77,7 @@ def plan(fabric: FabricFile, as_json: Json = False) -> None:
     """Show what `apply` would change; writes nothing."""
     difference = asyncio.run(compare(load_fabric(fabric)))
     if as_json:
-        typer.echo(json.dumps(difference_json(difference), indent=1))
+        typer.echo(strict_text(difference_json(difference)))
     else:
         typer.echo(format_plan(difference))
     _fail_if(bool(difference.errors))
@@ -89,7 +89,7 @@ def apply(fabric: FabricFile, as_json: Json = False) -> None:
     """Make the switches hold what the fabric asks for, and read everything back."""
     result = asyncio.run(deploy_fabric(load_fabric(fabric)))
     if as_json:
-        typer.echo(json.dumps(result_json(result), indent=1))
+        typer.echo(strict_text(result_json(result)))
     else:
         typer.echo(format_result(result))
     _fail_if(not result.ok)
@@ -101,7 +101,7 @@ def status(fabric: FabricFile, as_json: Json = False) -> None:
     """Show drift; exit 1 when a switch does not hold what the fabric asks for."""
     difference = asyncio.run(compare(load_fabric(fabric)))
     if as_json:
-        typer.echo(json.dumps(difference_json(difference), indent=1))
+        typer.echo(strict_text(difference_json(difference)))
     else:
         typer.echo(format_status(difference))
     _fail_if(not difference.in_sync)

@@ -2,7 +2,6 @@
 """`tempotrace lab`: list scenarios, run one and write its files; start embedded switches."""
 
 import asyncio
-import json
 import signal
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +26,7 @@ from tempotrace.demo_run import RunScenario, run_demo
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
 from tempotrace.reporting import ProgressDisplay, checked, print_summary
+from tempotrace.strict_json import strict_text
 
 app = typer.Typer(help="The lab: list scenarios, run one.", no_args_is_help=True)
 app.command("scale")(scale)
@@ -42,7 +42,7 @@ def list_scenarios(
 ) -> None:
     """List the scenarios; --json adds nuisance parameters, disturbances and limits."""
     if as_json:
-        typer.echo(json.dumps([described(s) for s in SCENARIOS.values()], indent=1))
+        typer.echo(strict_text([described(s) for s in SCENARIOS.values()]))
         return
     for scenario in SCENARIOS.values():
         number = "" if scenario.number is None else f"{scenario.number}"
@@ -82,7 +82,7 @@ def run(
         ) as finished,
     ):
         if as_json:
-            typer.echo(json.dumps(finished.summary, indent=1))
+            typer.echo(strict_text(finished.summary))
         else:
             display.close()
             print_summary(finished.summary)
@@ -97,10 +97,14 @@ def broken_limits(summary: dict[str, Any]) -> list[str]:
     """A line for each limit of the scenario, or of a real-time run, that was not kept."""
     limits = [*summary.get("limits", []), *summary.get("real_time", {}).get("limits", [])]
     return [
-        f"limit not kept: {one['name']}: {one['found']:g}, expected {one['range']}"
+        f"limit not kept: {one['name']}: {_figure(one['found'])}, expected {one['range']}"
         for one in limits
         if not one["passed"]
     ]
+
+
+def _figure(found: float | None) -> str:
+    return "not measured" if found is None else f"{found:g}"
 
 
 def _runner(backend: str) -> RunScenario:

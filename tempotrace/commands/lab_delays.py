@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace lab delays`: true one-way delays of a run as text, for others' simulators."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from bmv2_lab.scale.delays import DelaysError, delays_of_folder, write_delays
 from tempotrace.commands.options import Json
 from tempotrace.errors import InputError, one_line_errors
+from tempotrace.strict_json import strict_text
 
 
 @one_line_errors
@@ -29,6 +29,6 @@ def delays(
     except DelaysError as error:
         raise InputError(f"lab delays: {error}") from None
     if as_json:
-        typer.echo(json.dumps({"clients": list(clients), "out": str(out)}, indent=1))
+        typer.echo(strict_text({"clients": list(clients), "out": str(out)}))
         return
     typer.echo(f"delays of {len(clients)} clients are in {out}")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace lab scale`: records of a fabric with up to 16,384 GPUs, without P4."""
 
-import json
 import resource
 import sys
 import time
@@ -17,6 +16,7 @@ from tempotrace.commands.options import DEFAULT_SEED, Json, Seed
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
 from tempotrace.reporting import ProgressDisplay, checked
+from tempotrace.strict_json import strict_text
 
 
 @one_line_errors
@@ -64,7 +64,7 @@ def scale(
         "peak_mib": round(_peak_mib(), 1),
     }
     if as_json:
-        typer.echo(json.dumps(result, indent=1))
+        typer.echo(strict_text(result))
         return
     for name, value in result.items():
         typer.echo(f"{name:12} {value}")

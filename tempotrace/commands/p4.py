@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace p4`: check, build and describe the compiled pipeline."""
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from controller.pipeline import build as build_pipeline
 from controller.pipeline import check as check_pipeline
 from controller.pipeline import find_compiler, load_pipeline
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
+from tempotrace.strict_json import strict_text
 
 app = typer.Typer(help="The P4 pipeline: check, build, info.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ def check(p4c: P4c = None, as_json: Json = False) -> None:
     """Compare artefacts with the sources they were built from; exit 1 when they are stale."""
     result = check_pipeline(compiler=find_compiler(p4c))
     if as_json:
-        typer.echo(json.dumps({"good": result.is_good, **asdict(result)}, indent=1))
+        typer.echo(strict_text({"good": result.is_good, **asdict(result)}))
     else:
         for problem in result.problems:
             typer.echo(problem)
@@ -55,7 +55,7 @@ def info(as_json: Json = False) -> None:
     pipeline = load_pipeline()
     manifest = asdict(pipeline.manifest)
     if as_json:
-        typer.echo(json.dumps(manifest, indent=1))
+        typer.echo(strict_text(manifest))
         return
     typer.echo(f"program {manifest['program_version']}, compiled with {manifest['compiler']}")
     for name, digest in sorted(manifest["source_sha256"].items()):

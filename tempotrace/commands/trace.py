@@ -13,6 +13,7 @@ from rich.table import Table
 from tempotrace.commands.options import DEFAULT_URL, Json, Url
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.http import get_json, post
+from tempotrace.strict_json import strict_text
 
 app = typer.Typer(help="Spans: import, list, show.", no_args_is_help=True)
 
@@ -41,7 +42,7 @@ def import_files(
             spans += span_count - refused
     if as_json:
         counts = {"requests": requests, "spans_accepted": spans, "spans_rejected": rejected}
-        typer.echo(json.dumps(counts, indent=1))
+        typer.echo(strict_text(counts))
     else:
         typer.echo(f"{requests} requests: {spans} spans accepted, {rejected} rejected")
 
@@ -82,7 +83,7 @@ def list_traces(
     """List the newest traces with their ids."""
     answer = get_json(url, f"/v1/traces?limit={limit}")
     if as_json:
-        typer.echo(json.dumps(answer, indent=1))
+        typer.echo(strict_text(answer))
         return
     table = Table(title="traces")
     for name in ("trace id", "root", "tenant", "spans"):
@@ -105,7 +106,7 @@ def show(
     """Show a trace's spans, raw beside corrected."""
     answer = get_json(url, f"/v1/traces/{trace_id}")
     if as_json:
-        typer.echo(json.dumps(answer, indent=1))
+        typer.echo(strict_text(answer))
         return
     spans = answer["spans"]
     known = [s["start"]["corrected_reference_ns"] for s in spans]

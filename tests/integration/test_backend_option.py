@@ -57,8 +57,10 @@ def test_each_broken_limit_is_a_line() -> None:
     limits = [
         {"name": "reports lost, share", "found": 0.25, "range": "at most 0.01", "passed": False},
         {"name": "NTP measurements", "found": 9, "range": "at least 1", "passed": True},
+        {"name": "largest step, ns", "found": None, "range": "at most 4", "passed": False},
     ]
     assert lab.broken_limits({"real_time": {"limits": limits}}) == [
-        "limit not kept: reports lost, share: 0.25, expected at most 0.01"
+        "limit not kept: reports lost, share: 0.25, expected at most 0.01",
+        "limit not kept: largest step, ns: not measured, expected at most 4",
     ]
     assert lab.broken_limits({}) == []

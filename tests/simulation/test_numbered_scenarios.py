@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every numbered scenario keeps its limits on one seed, and the analysis gets through its files."""
+"""Every numbered scenario keeps its limits on one seed, analysis and scoring get through its files,
+and all JSON of it is JSON that every parser reads."""
 
 import json
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
-from bmv2_lab.evidence import Evidence
-from bmv2_lab.lab_run import LabRun, run_lab_here, write_lab_files
+from bmv2_lab.lab_run import LabRun, run_lab_here
 from bmv2_lab.scenarios import NUMBERED, SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
 from bmv2_lab.scenarios.limits import Limit, check_limits
-from controller.fabric_file import load_fabric
-from tempotrace.analysis import analyse
+from tempotrace.demo_run import run_demo
 from tests.support.grpc_loop import in_grpc_loop
 
 SEED = 1
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "summary.schema.json"
 
 
 def run_one(scenario: Scenario) -> LabRun:
@@ -30,19 +32,51 @@ def run_one(scenario: Scenario) -> LabRun:
     return runs[0]
 
 
+def strict(text: str) -> dict[str, Any]:
+    """JSON as RFC 8259 has it, without NaN and infinities."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    document: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    return document
+
+
+def null_paths(value: object, path: str = "") -> set[str]:
+    """Where a document has null."""
+    if value is None:
+        return {path}
+    if isinstance(value, dict):
+        dot = f"{path}." if path else ""
+        return {p for key, one in value.items() for p in null_paths(one, f"{dot}{key}")}
+    if isinstance(value, list):
+        return {p for i, one in enumerate(value) for p in null_paths(one, f"{path}[{i}]")}
+    return set()
+
+
+@pytest.mark.enable_socket
 @pytest.mark.parametrize("scenario", NUMBERED, ids=lambda scenario: scenario.name)
-def test_limits_hold_and_the_analysis_gets_through(scenario: Scenario, tmp_path: Path) -> None:
-    """Telemetry and truth are within the limits; nothing in the files makes the analysis fail."""
+def test_limits_hold_and_the_summary_is_strict_json(scenario: Scenario, tmp_path: Path) -> None:
+    """Telemetry and truth are within the limits; analysis and scoring get through the files; all
+    JSON is strict, the summary fits its schema, and each null in it has a reason."""
     run = run_one(scenario)
-    results = check_limits(scenario.limits, Evidence(run))
-    assert [result for result in results if not result.passed] == []
-    write_lab_files(run, tmp_path)
-    analysis = analyse(
-        load_fabric(tmp_path / "fabric.yaml"),
-        tmp_path / "reports.pcap",
-        tmp_path / "exchanges.jsonl",
-    )
-    assert len(analysis.table.rows) > 0
+    with run_demo(
+        scenario,
+        SEED,
+        tmp_path,
+        lambda _stage, _share: None,
+        run_scenario=lambda _scenario, _seed, _progress: run,
+    ) as finished:
+        assert len(finished.analysis.table.rows) > 0
+    summary = strict((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert len(summary["limits"]) == len(scenario.limits)
+    assert [limit for limit in summary["limits"] if not limit["passed"]] == []
+    jsonschema.validate(summary, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert null_paths(summary) == set(summary.get("null_reasons", {}))
+    strict((tmp_path / "truth.json").read_text(encoding="utf-8"))
+    for name in ("exchanges.jsonl", "spans.otlp.jsonl"):
+        for line in (tmp_path / name).read_text(encoding="utf-8").splitlines():
+            strict(line)
 
 
 def test_numbers_and_names_are_unique_and_all_have_limits() -> None:

@@ -81,7 +81,7 @@ def encode_response(rejections: Rejections, content_type: str) -> bytes:
         body: dict[str, object] = {}
         if rejected_count:
             body["partialSuccess"] = {"rejectedSpans": str(rejected_count), "errorMessage": message}
-        return json.dumps(body).encode()
+        return json.dumps(body, allow_nan=False).encode()
     response = ExportTraceServiceResponse()
     if rejected_count:
         response.partial_success.CopyFrom(

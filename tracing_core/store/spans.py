@@ -197,7 +197,9 @@ def _other_attributes(attributes: Attributes) -> dict[str, str]:
 def _attributes_text(attributes: Attributes) -> str:
     if not attributes:
         return ""
-    return json.dumps(attributes_to_json(attributes), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(
+        attributes_to_json(attributes), separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def _attributes_value(text: str) -> dict[str, AttributeValue]:
@@ -222,7 +224,11 @@ def _links_text(links: Iterable[SpanLink]) -> str:
         }
         for link in links
     ]
-    return json.dumps(items, separators=(",", ":"), ensure_ascii=False) if items else ""
+    return (
+        json.dumps(items, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        if items
+        else ""
+    )
 
 
 def _links_value(text: str) -> tuple[SpanLink, ...]:
