@@ -4,27 +4,18 @@
 Arrays in and out, no objects: numba compiles them once and keeps the result beside the file.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
+
+from correction.compiled import compiled
 
 QUEUES = 3
 PENDING_MAX = 65_536
 """Bursts drawn ahead of the packet being served; at load 0.85 a wait of 1 ms sees some 1,000."""
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _compiled(function: _F) -> _F:
-    try:
-        compiled: Any = numba.njit(cache=True)(function)
-    except RuntimeError:  # neither this folder nor the user's cache can be written
-        compiled = numba.njit(function)
-    return cast("_F", compiled)
-
-
-@_compiled
+@compiled
 def _draw_burst(rng: Any, share: Any, frames: Any, work_ns: float) -> Any:  # noqa: ANN401
     """(gap, queue, work) of the next burst of all queues together."""
     total = 0.0
@@ -47,7 +38,7 @@ def _draw_burst(rng: Any, share: Any, frames: Any, work_ns: float) -> Any:  # no
     return gap, queue, number * work_ns
 
 
-@_compiled
+@compiled
 def long_run(
     rng: Any,  # noqa: ANN401
     share: Any,  # noqa: ANN401
@@ -79,7 +70,7 @@ def long_run(
     return result
 
 
-@_compiled
+@compiled
 def serve_all(
     rng: Any,  # noqa: ANN401
     port: Any,  # noqa: ANN401
@@ -209,7 +200,7 @@ def serve_all(
         last_port, last_ns, last_message = p, now, message[i]
 
 
-@_compiled
+@compiled
 def fifo(sender: Any, ready_ns: Any, work_ns: Any, start_ns: Any) -> None:  # noqa: ANN401
     last = -1
     free = 0

@@ -26,7 +26,7 @@ from controller.telemetry.path_records import UNKNOWN_PORT, PacketAddresses, Pat
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.report import Report, decode_group, decode_reports
 from controller.telemetry.seen import SeenReports
-from controller.telemetry.stamp_timelines import StampTimelines
+from controller.telemetry.stamp_timelines import ClockEpoch, StampTimelines
 from controller.telemetry.topology import HOST_END, TelemetryFabric, telemetry_fabric
 from correction.records import TRAFFIC_PROBE, Hops, Packets
 
@@ -77,7 +77,10 @@ class CollectorCounters:
     """Reports whose sequence number fits no run of their sender; their content is used."""
     rejected: Mapping[DecodeReason, int]
     invalid_tstamps: Mapping[str, int]
-    """Stamps that are zero, all-ones or impossible, by field; such a stamp becomes none."""
+    """Stamps that became none: not available (zero, all-ones) by field, and by field and reason
+    what no clock of that device can show (`stamp_kernel.StampFault`)."""
+    clock_epochs: Mapping[int, int]
+    """How often a node's clock was set or began anew, by node id."""
     complete: int
     """Packets with every hop from host to host."""
     incomplete: int
@@ -109,6 +112,8 @@ class Collection:
     """Congestion reports, in order of arrival."""
     addresses: Mapping[int, PacketAddresses]
     """By row of `packets`: addresses of packets that are not IPv4."""
+    epochs: tuple[ClockEpoch, ...] = ()
+    """Clocks that were set or began anew, in order of discovery."""
 
 
 class Collector:
@@ -119,7 +124,7 @@ class Collector:
     ) -> None:
         self._fabric = fabric if isinstance(fabric, TelemetryFabric) else telemetry_fabric(fabric)
         self._marking = IntMarking(self._fabric.original_dscp, self._fabric.int_udp_port)
-        timelines = StampTimelines(self._fabric)
+        self._timelines = timelines = StampTimelines(self._fabric)
         self._missing = MissingTstamps(self._fabric)
         self._records = PathRecords(self._fabric, timelines)
         self._joiner = PathJoiner(
@@ -169,6 +174,7 @@ class Collector:
             drops=drops,
             congested=congested,
             addresses=addresses,
+            epochs=self._timelines.take_epochs(),
         )
 
     def flush(self) -> Collection:
@@ -190,11 +196,8 @@ class Collector:
             restarts=total.restart,
             unconfirmed=total.unconfirmed,
             rejected=dict(self._rejected),
-            invalid_tstamps=dict(
-                self._missing.counts
-                + self._records.impossible_tstamps
-                + self._events.impossible_tstamps
-            ),
+            invalid_tstamps=dict(self._missing.counts + self._timelines.faults),
+            clock_epochs=self._timelines.epoch_counts,
             complete=self._joiner.complete_count,
             incomplete=self._joiner.incomplete_count,
             resent=self._joiner.resent_count,

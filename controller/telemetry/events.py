@@ -80,12 +80,13 @@ class Events:
         """Drop reports so far, by reason."""
         self.congested_count = 0
         """Congestion reports so far."""
-        self.impossible_tstamps: Counter[str] = Counter()
-        """Stamps that do not fit the device's width, by field."""
 
     def add(self, node_id: int, report: Report, now_ns: int) -> None:
         """Take a report of a node of the fabric; one with neither D nor Q is none of ours."""
         values = HopMetadata() if report.metadata is None else report.metadata
+        ingress_local_ns, egress_local_ns = self._timelines.instants(
+            node_id, values.ingress_tstamp, values.egress_tstamp, now_ns, on_record=True
+        )
         if report.dropped:
             reason = drop_reason_name(values.drop_reason)
             self.drop_counts[reason] += 1
@@ -96,7 +97,7 @@ class Events:
                     queue_id=_known(values.drop_queue_id, UNKNOWN_QUEUE_ID),
                     ingress_port=_known(values.ingress_port, UNKNOWN_PORT),
                     egress_port=_known(values.egress_port, UNKNOWN_PORT),
-                    ingress_tstamp_local_ns=self._local_ns(node_id, values, "ingress", now_ns),
+                    ingress_tstamp_local_ns=ingress_local_ns,
                     tracked_flow=report.tracked_flow,
                     packet=report.packet,
                     capture_collector_ns=now_ns,
@@ -111,8 +112,8 @@ class Events:
                     queue_depth=values.queue_depth,
                     ingress_port=_known(values.ingress_port, UNKNOWN_PORT),
                     egress_port=_known(values.egress_port, UNKNOWN_PORT),
-                    ingress_tstamp_local_ns=self._local_ns(node_id, values, "ingress", now_ns),
-                    egress_tstamp_local_ns=self._local_ns(node_id, values, "egress", now_ns),
+                    ingress_tstamp_local_ns=ingress_local_ns,
+                    egress_tstamp_local_ns=egress_local_ns,
                     tracked_flow=report.tracked_flow,
                     packet=report.packet,
                     capture_collector_ns=now_ns,
@@ -125,17 +126,6 @@ class Events:
         self._drops.clear()
         self._congested.clear()
         return taken
-
-    def _local_ns(self, node_id: int, values: HopMetadata, side: str, now_ns: int) -> int | None:
-        """A stamp as local ns; None when there is none or it is impossible."""
-        name = f"{side}_tstamp"
-        raw: int | None = getattr(values, name)
-        if raw is None:
-            return None
-        local_ns = self._timelines.of(node_id).one_to_local_ns(raw, now_ns)
-        if local_ns is None:
-            self.impossible_tstamps[name] += 1
-        return local_ns
 
 
 def _known(value: int | None, unknown: int) -> int | None:

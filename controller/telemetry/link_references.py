@@ -121,7 +121,7 @@ class LinkReferences:
         age_ns = abs(receiver.capture_collector_ns - reference.collector_ns)
         if age_ns > REFERENCE_AGE_NS_MAX:
             return Fit.UNKNOWN
-        units = [self._timelines.of(piece.node_id).unit_ns for piece in (sender, receiver)]
+        units = [self._timelines.unit_ns(piece.node_id) for piece in (sender, receiver)]
         tolerance_ns = TOLERANCE_UNITS * max(units) + age_ns * RATE_OFFSET_MAX_PPM // 1_000_000
         deviation_ns = difference_ns - reference.difference_ns
         if abs(deviation_ns) <= tolerance_ns:
@@ -129,13 +129,12 @@ class LinkReferences:
         return Fit.LATE if deviation_ns > 0 else Fit.EARLY
 
     def _difference_ns(self, sender: Piece, receiver: Piece) -> int | None:
-        sent, received = sender.values.egress_tstamp, receiver.values.ingress_tstamp
-        if sent is None or received is None:
-            return None
-        sent_ns = self._timelines.of(sender.node_id).one_to_local_ns(
-            sent, sender.capture_collector_ns
-        )
-        received_ns = self._timelines.of(receiver.node_id).one_to_local_ns(
-            received, receiver.capture_collector_ns
-        )
+        _, sent_ns = self._instants(sender)
+        received_ns, _ = self._instants(receiver)
         return None if sent_ns is None or received_ns is None else received_ns - sent_ns
+
+    def _instants(self, piece: Piece) -> tuple[int | None, int | None]:
+        values = piece.values
+        return self._timelines.instants(
+            piece.node_id, values.ingress_tstamp, values.egress_tstamp, piece.capture_collector_ns
+        )

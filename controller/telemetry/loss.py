@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from itertools import pairwise
 
-from controller.telemetry.dialect import SEQUENCE_BITS, unwrap
+from controller.telemetry.dialect import SEQUENCE_BITS
+from controller.telemetry.unwrap import unwrap
 
 REORDER_WINDOW = 1 << 14
 """How far a report may come late or early: 16 ms at a million reports a second, and more than any

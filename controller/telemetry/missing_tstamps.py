@@ -10,7 +10,7 @@ from controller.telemetry.topology import TelemetryFabric
 _TSTAMP_BITS = ((BIT_INGRESS_TSTAMP, "ingress_tstamp"), (BIT_EGRESS_TSTAMP, "egress_tstamp"))
 
 
-_NO_STAMP = -1
+_STRANGER = (-1, -1)
 
 
 class MissingTstamps:
@@ -22,7 +22,11 @@ class MissingTstamps:
 
     def __init__(self, fabric: TelemetryFabric) -> None:
         self._ones = {
-            node.node_id: (1 << node.stamp_width_bits) - 1 for node in fabric.nodes.values()
+            node.node_id: (
+                (1 << node.stamp_width_bits) - 1,
+                (1 << (node.egress_stamp_width_bits or node.stamp_width_bits)) - 1,
+            )
+            for node in fabric.nodes.values()
         }
         self.counts: Counter[str] = Counter()
         """Missing stamps that were asked for, by field."""
@@ -43,11 +47,11 @@ class MissingTstamps:
         return report
 
     def _available(self, node_id: int, hop: HopMetadata) -> HopMetadata:
-        ones = self._ones.get(node_id, _NO_STAMP)
-        if hop.ingress_tstamp == ones:
+        ingress_ones, egress_ones = self._ones.get(node_id, _STRANGER)
+        if hop.ingress_tstamp == ingress_ones:
             bits = hop.unavailable_bits | BIT_INGRESS_TSTAMP
             hop = hop._replace(ingress_tstamp=None, unavailable_bits=bits)
-        if hop.egress_tstamp == ones:
+        if hop.egress_tstamp == egress_ones:
             bits = hop.unavailable_bits | BIT_EGRESS_TSTAMP
             hop = hop._replace(egress_tstamp=None, unavailable_bits=bits)
         if hop.unavailable_bits:

@@ -4,7 +4,6 @@
 Rows hold raw stamps; conversion to local nanoseconds is done per device over whole columns.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -69,8 +68,6 @@ class PathRecords:
         self._packet_rows: list[tuple[int, ...]] = []
         self._hop_rows: list[HopRow] = []
         self._addresses: dict[int, PacketAddresses] = {}
-        self.impossible_tstamps: Counter[str] = Counter()
-        """Stamps that do not fit the device's width, by field; counted when taken."""
 
     def append(
         self,
@@ -116,15 +113,11 @@ class PathRecords:
             else:
                 hops[name] = column
         captured = np.repeat(packets["capture_collector_ns"], packets["hop_count"])
-        for node_id in np.unique(hops["node_id"]).tolist():
-            rows = np.flatnonzero(hops["node_id"] == node_id)
-            for name, stamps in raw_stamps.items():
-                local_ns, impossible = self._timelines.of(node_id).to_local_ns(
-                    stamps[rows], captured[rows]
-                )
-                hops[f"{name}_local_ns"][rows] = local_ns
-                if impossible.any():
-                    self.impossible_tstamps[name] += int(impossible.sum())
+        hops["ingress_tstamp_local_ns"], hops["egress_tstamp_local_ns"] = (
+            self._timelines.to_local_ns(
+                hops["node_id"], raw_stamps["ingress_tstamp"], raw_stamps["egress_tstamp"], captured
+            )
+        )
         self._packet_rows.clear()
         self._hop_rows.clear()
         addresses, self._addresses = self._addresses, {}

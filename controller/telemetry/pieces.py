@@ -7,12 +7,12 @@ Pure: pieces in, paths out. A path follows the cables; what it cannot follow sta
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from controller.telemetry.dialect import UNWRAP_WIDTH_BITS_MAX, unwrap
 from controller.telemetry.int_headers import IntStack
 from controller.telemetry.metadata import HopMetadata
 from controller.telemetry.path_records import UNKNOWN_PORT
 from controller.telemetry.report import Report
 from controller.telemetry.topology import HOST_END, PortKey
+from controller.telemetry.unwrap import UNWRAP_WIDTH_BITS_MAX, unwrap
 
 NO_METADATA = HopMetadata()
 

@@ -21,6 +21,10 @@ class TelemetryNode:
     node_id: int
     stamp_unit_ns: int
     stamp_width_bits: int
+    egress_stamp_width_bits: int | None = None
+    """Of egress stamps, where they are narrower (Tofino 1: 18 bits)."""
+    stamp_origin_ns: int | None = None
+    """What its clock shows less what the collector's shows; None: it counts from any instant."""
     dialect: Dialect = STANDARD
 
 

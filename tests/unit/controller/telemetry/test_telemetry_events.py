@@ -315,7 +315,7 @@ def test_an_impossible_stamp_of_an_event_is_none_and_counted():
         spec = _congested(xd_postcard(values), tracked_flow=False)
         collection = _collect(ReportSender().frame(SPINE, 1, spec))
         assert collection.congested[0].egress_tstamp_local_ns is None
-        assert collection.counters.invalid_tstamps == {"egress_tstamp": 1}
+        assert collection.counters.invalid_tstamps == {"egress_tstamp_impossible": 1}
 
 
 def test_stamps_of_events_and_hops_lie_on_one_time_line():
