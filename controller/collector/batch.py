@@ -47,7 +47,7 @@ class ReportBatch:
     def payload(self, row: int) -> memoryview:
         """The datagram of one row."""
         start = int(self.start[row])
-        return memoryview(self.buffer)[start : start + int(self.byte_count[row])]
+        return self.buffer.data[start : start + int(self.byte_count[row])]
 
 
 def batch_of_payloads(
@@ -68,7 +68,7 @@ def batch_of_payloads(
             (rows.setdefault(item, len(rows)) for item in destinations), np.int32, len(payloads)
         )
     return ReportBatch(
-        buffer=np.frombuffer(b"".join(payloads), np.uint8),
+        buffer=np.frombuffer(bytearray(b"".join(payloads)), np.uint8),
         start=start,
         byte_count=byte_count,
         capture_collector_ns=np.asarray(capture_collector_ns, np.int64),
