@@ -35,7 +35,7 @@ class DecodeReason(Enum):
         return member
 
     TRUNCATED = ("truncated", "The buffer ends inside a header, the metadata or the INT stack.")
-    ETHER_TYPE = ("ether_type", "The frame is neither IPv4 nor IPv6, with one VLAN tag at most.")
+    ETHER_TYPE = ("ether_type", "The frame is neither IPv4 nor IPv6, with four VLAN tags at most.")
     IP_HEADER = ("ip_header", "IP version, header length or total length is impossible.")
     IP_CHECKSUM = ("ip_checksum", "The IPv4 header checksum is wrong.")
     IP_FRAGMENT = ("ip_fragment", "A fragment: its transport header or its end is elsewhere.")

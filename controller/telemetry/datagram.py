@@ -20,6 +20,10 @@ from controller.telemetry.layout import (
 ETHER_TYPE_IPV4 = 0x0800
 ETHER_TYPE_IPV6 = 0x86DD
 ETHER_TYPE_VLAN = 0x8100
+ETHER_TYPES_TAG = (ETHER_TYPE_VLAN, 0x88A8, 0x9100)
+"""Tag protocol identifiers: customer tag, service tag (802.1ad), and what QinQ used before it."""
+TAGS_MAX = 4
+"""Tags looked through around a report; networks use up to two."""
 ETHER_TYPE_PTP = 0x88F7
 IP_PROTOCOL_TCP = 6
 IP_PROTOCOL_UDP = 17
@@ -95,6 +99,24 @@ def unwrap_link(frame: Buffer, offset: int = 0) -> Link:
     return Link(ethernet, vlan, vlan.ether_type, start + VLAN.byte_count)
 
 
+def unwrap_tags(frame: Buffer) -> Link:
+    """The Ethernet header, up to `TAGS_MAX` VLAN tags of any kind looked through.
+
+    `vlan` is the outermost tag.
+    """
+    ethernet = decode(ETHERNET, frame)
+    ether_type, start = ethernet.ether_type, ETHERNET.byte_count
+    outermost: Vlan | None = None
+    for _tag in range(TAGS_MAX):
+        if ether_type not in ETHER_TYPES_TAG:
+            break
+        vlan = decode(VLAN, frame, start)
+        outermost = outermost or vlan
+        ether_type = vlan.ether_type
+        start += VLAN.byte_count
+    return Link(ethernet, outermost, ether_type, start)
+
+
 def wrap_link(
     payload: bytes, *, src_mac: int, dst_mac: int, ether_type: int, vlan_id: int | None = None
 ) -> bytes:
@@ -108,11 +130,11 @@ def wrap_link(
 def unwrap_udp(frame: Buffer, *, verify_checksums: bool = True) -> UdpDatagram:
     """The UDP datagram that a frame holds, with lengths and checksums verified.
 
-    MAC addresses, VLAN and TTL may be any: reports and test packets are routed. A checksum of 0
-    counts as not computed (capture before transmit offload); bytes after the IP packet are Ethernet
-    padding. Raises `DecodeError`.
+    MAC addresses, VLAN tags and TTL may be any: reports and test packets are routed. A checksum of
+    0 counts as not computed (capture before transmit offload); bytes after the IP packet are
+    Ethernet padding. Raises `DecodeError`.
     """
-    link = unwrap_link(frame)
+    link = unwrap_tags(frame)
     ip_start = link.payload_start
     ip: Ipv4 | Ipv6
     if link.ether_type == ETHER_TYPE_IPV4:
