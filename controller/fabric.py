@@ -91,6 +91,18 @@ class PtpRole(Enum):
     TRANSPARENT_CLOCK = "transparent_clock"
 
 
+@unique
+class StampOrigin(Enum):
+    """From when a device's stamps count."""
+
+    ARBITRARY = "arbitrary"
+    """Any instant: start of the device or its process."""
+    PTP = "ptp"
+    """The PTP epoch: 1970-01-01 TAI (IEEE 1588-2019 clause 7.2.3)."""
+    UNIX = "unix"
+    """1970-01-01 UTC, without leap seconds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampPoints:
     """Declared ingress and egress stamp points of a device model at one port speed."""
@@ -118,6 +130,9 @@ class DeviceModel:
     stamp_points: tuple[StampPoints, ...]
     target: str = BMV2.name
     """What the P4 program was compiled for (`targets.py`); of no meaning for a NIC."""
+    egress_stamp_width_bits: int | None = None
+    """Width of egress stamps, where it is less: Tofino 1 tells 18 bits of the dequeue time."""
+    stamp_origin: StampOrigin = StampOrigin.ARBITRARY
 
     def stamp_points_at(self, speed_gbps: int) -> StampPoints | None:
         """The stamp points at a port speed, or None where the model declares none."""

@@ -175,6 +175,11 @@ def _switch_details(fabric: Fabric) -> Iterator[FabricProblem]:
 def _models(fabric: Fabric) -> Iterator[FabricProblem]:
     for index, model in enumerate(fabric.models):
         yield from known(("models", index, "dialect"), model.dialect, DIALECTS, "dialect")
+        if (model.egress_stamp_width_bits or 0) > model.stamp_width_bits:
+            yield FabricProblem(
+                ("models", index, "egress_stamp_width_bits"),
+                f"wider than stamp_width_bits; expected {model.stamp_width_bits} bits at most",
+            )
         yield from repeats(
             [
                 (("models", index, "stamp_points", i, "speed_gbps"), point.speed_gbps)

@@ -15,6 +15,7 @@ from controller.fabric import (
     Host,
     Link,
     Qos,
+    StampOrigin,
     Switch,
 )
 from controller.fabric_dump_telemetry import (
@@ -125,6 +126,10 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
     yield f"    ptp_role: {model.ptp_role.value}"
     yield f"    stamp_unit_ns: {model.stamp_unit_ns}"
     yield f"    stamp_width_bits: {model.stamp_width_bits}"
+    if model.egress_stamp_width_bits is not None:
+        yield f"    egress_stamp_width_bits: {model.egress_stamp_width_bits}"
+    if model.stamp_origin is not StampOrigin.ARBITRARY:
+        yield f"    stamp_origin: {model.stamp_origin.value}"
     yield f"    stamp_jitter_ns: {model.stamp_jitter_ns}"
     yield "    stamp_points:"
     for points in model.stamp_points:

@@ -23,6 +23,7 @@ from controller.fabric import (
     Ptp,
     PtpRole,
     Qos,
+    StampOrigin,
     StampPoints,
     Switch,
     Tenant,
@@ -189,6 +190,8 @@ def _model(node: Node) -> DeviceModel:
         target=node.get("target", BMV2.name),
         stamp_unit_ns=node["stamp_unit_ns"],
         stamp_width_bits=node["stamp_width_bits"],
+        egress_stamp_width_bits=node.get("egress_stamp_width_bits"),
+        stamp_origin=StampOrigin(node.get("stamp_origin", StampOrigin.ARBITRARY.value)),
         stamp_jitter_ns=node["stamp_jitter_ns"],
         stamp_points=tuple(
             StampPoints(

@@ -65,8 +65,6 @@ EPOCH_STAMPS = 3
 PERIOD_NS_MIN = 2_000_000_000
 """A clock that wraps faster cannot be placed by the collector's time."""
 ORIGIN_SLACK_NS = 86_400_000_000_000
-TAI_LESS_UTC_NS = 37_000_000_000
-"""Since 2017 (IERS bulletin C)."""
 
 _NO_STAMP = NO_TSTAMP_NS
 _WIDTH_MAX = UNWRAP_WIDTH_BITS_MAX

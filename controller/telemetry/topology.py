@@ -4,12 +4,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.fabric import Fabric, Switch, cabling
+from controller.fabric import Fabric, StampOrigin, Switch, cabling
 from controller.telemetry.dialect import DIALECTS, STANDARD, Dialect
 from controller.telemetry.packet import NETWORK_ETHERNET, NETWORK_IPV6
 
 PortKey = tuple[int, int]
 """(node id, port)."""
+TAI_LESS_UTC_NS = 37_000_000_000
+"""Since 2017 (IERS bulletin C). The collector's clock is UTC, the PTP epoch TAI."""
+_ORIGIN_NS = {
+    StampOrigin.ARBITRARY: None,
+    StampOrigin.PTP: TAI_LESS_UTC_NS,
+    StampOrigin.UNIX: 0,
+}
 HOST_END: PortKey = (0, 0)
 """The far end of an access link: a NIC stamps no hop. Node id 0 is never a switch's."""
 
@@ -77,5 +84,7 @@ def _node(fabric: Fabric, switch: Switch) -> TelemetryNode:
         node_id=switch.node_id,
         stamp_unit_ns=model.stamp_unit_ns,
         stamp_width_bits=model.stamp_width_bits,
+        egress_stamp_width_bits=model.egress_stamp_width_bits,
+        stamp_origin_ns=_ORIGIN_NS[model.stamp_origin],
         dialect=DIALECTS[model.dialect],
     )
