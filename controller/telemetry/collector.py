@@ -25,7 +25,7 @@ from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking
 from controller.telemetry.path_records import UNKNOWN_PORT, PacketAddresses, PathRecords
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.report import Report, decode_group, decode_reports
-from controller.telemetry.seen import SeenReports
+from controller.telemetry.seen import SeenReports, Sight
 from controller.telemetry.stamp_timelines import ClockEpoch, StampTimelines
 from controller.telemetry.topology import HOST_END, TelemetryFabric, telemetry_fabric
 from correction.records import TRAFFIC_PROBE, Hops, Packets
@@ -59,7 +59,7 @@ class SenderKey(NamedTuple):
 class CollectorCounters:
     """Totals since the collector started.
 
-    received = decoded + duplicates + all of `rejected`; lost reports never arrived.
+    received = decoded + duplicates + replicas + all of `rejected`; lost reports never arrived.
     """
 
     received: int
@@ -68,6 +68,9 @@ class CollectorCounters:
     """Datagrams whose reports were all taken."""
     duplicates: int
     """Datagrams whose content had arrived before."""
+    replicas: int
+    """Datagrams that differ from earlier ones in the sequence number alone: one copy of a packet,
+    reported several times."""
     lost: int
     """Gaps in the sequence numbers, over all senders."""
     reordered: int
@@ -133,7 +136,7 @@ class Collector:
         self._events = Events(timelines)
         self._trackers: dict[SenderKey, SequenceTracker] = {}
         self._seen = SeenReports()
-        self._received = self._decoded = self._duplicates = 0
+        self._received = self._decoded = self._duplicates = self._replicas = 0
         self._rejected: Counter[DecodeReason] = Counter()
 
     def feed(self, frame: Buffer, now_ns: int) -> None:
@@ -191,6 +194,7 @@ class Collector:
             received=self._received,
             decoded=self._decoded,
             duplicates=self._duplicates,
+            replicas=self._replicas,
             lost=total.lost,
             reordered=total.reordered,
             restarts=total.restart,
@@ -214,7 +218,8 @@ class Collector:
         group = decode_group(data, offset, dialect)
         if node is None:
             raise DecodeError(DecodeReason.UNKNOWN_NODE, offset + 4)
-        repeated = self._seen.repeats(bytes(data[offset:]))
+        sight = self._seen.look(bytes(data[offset:]))
+        repeated = sight is Sight.REPEATED
         if not dialect.sequence_constant:
             sender = SenderKey(group.node_id, group.hw_id, destination)
             tracker = self._trackers.get(sender)
@@ -225,6 +230,9 @@ class Collector:
             self._duplicates += 1
             return
         reports = decode_reports(data, offset + REPORT_GROUP.byte_count, self._marking, dialect)
+        if sight is Sight.REPLICA and any(report.has_tstamp for report in reports):
+            self._replicas += 1
+            return
         faults = [self._not_evidence(report) for report in reports]
         for report, fault in zip(reports, faults, strict=True):
             # why a packet was dropped or met a queue is news whatever the packet is

@@ -63,6 +63,16 @@ class Report(NamedTuple):
         return self.dropped or self.congested_queue
 
     @property
+    def has_tstamp(self) -> bool:
+        """Whether any stamp is in it: of two equal reports with stamps one is a copy."""
+        stack = self.packet.stack
+        hops = () if stack is None else stack.hops
+        own = () if self.metadata is None else (self.metadata,)
+        return any(
+            hop.ingress_tstamp is not None or hop.egress_tstamp is not None for hop in (*own, *hops)
+        )
+
+    @property
     def is_path_evidence(self) -> bool:
         """Whether the report belongs to a followed packet: its hops are samples of links.
 

@@ -74,6 +74,7 @@ def collection_summary(collection: Collection) -> dict[str, Any]:
         "received": counters.received,
         "decoded": counters.decoded,
         "duplicates": counters.duplicates,
+        "replicas": counters.replicas,
         "lost": counters.lost,
         "reordered": counters.reordered,
         "restarts": counters.restarts,

@@ -93,7 +93,8 @@ _VALID = [
 
 def _assert_books_balance(collection):
     counters = collection.counters
-    assert counters.received == counters.decoded + counters.duplicates + counters.rejected_total
+    taken = counters.decoded + counters.duplicates + counters.replicas
+    assert counters.received == taken + counters.rejected_total
     assert counters.complete + counters.incomplete == len(collection.packets)
     assert collection.packets["hop_count"].sum() == len(collection.hops)
     assert sum(counters.dropped.values()) == len(collection.drops)

@@ -127,10 +127,10 @@ class ReportSender:
             self.frame(LEAF2, 1, sink_postcard(psn=psn)),
         )
 
-    def ptp_path(self, *, sequence_id: int = 1) -> list[bytes]:
-        """The three postcards of one Sync, in path order."""
+    def ptp_path(self, *, sequence_id: int = 1, later: int = 0) -> list[bytes]:
+        """The three postcards of one Sync, in path order, `later` stamp units after."""
         return [
-            self.frame(node_id, 1, ptp_postcard(values, sequence_id=sequence_id))
+            self.frame(node_id, 1, ptp_postcard(delayed(values, later), sequence_id=sequence_id))
             for node_id, values in PATH_HOPS
         ]
 

@@ -225,7 +225,7 @@ def test_reports_of_one_key_a_window_apart_are_two_packets():
     first = sender.ptp_path(sequence_id=1)
     collector.feed(first[0], _NOW_NS)
     later_ns = _NOW_NS + JOIN_WINDOW_NS + 1
-    for frame in sender.ptp_path(sequence_id=1):
+    for frame in sender.ptp_path(sequence_id=1, later=JOIN_WINDOW_NS):
         collector.feed(frame, later_ns)
     assert collector.flush().packets["complete"].tolist() == [False, True]
 
@@ -355,6 +355,17 @@ def test_overlapping_captures_are_one():
     counters = _collect(*frames[len(frames) // 2 :], *frames).counters
     assert (counters.decoded, counters.duplicates) == (len(frames), len(frames) // 2)
     assert (counters.lost, counters.restarts) == (0, 0)
+
+
+def test_the_same_copy_reported_eighteen_times_is_one():
+    """Under numbers of their own: none is lost, and the packet is one packet."""
+    sender = ReportSender()
+    frames = [sender.frame(LEAF2, 0, stack_report(psn=1, metadata=SINK_HOP)) for _ in range(18)]
+    frames += [sender.frame(LEAF2, 1, sink_postcard(psn=1, metadata=SINK_HOP)) for _ in range(18)]
+    counters = _collect(*frames).counters
+    assert (counters.decoded, counters.replicas, counters.duplicates) == (2, 34, 0)
+    assert (counters.complete, counters.incomplete, counters.lost) == (1, 0, 0)
+    assert counters.senders[_EGRESS].received == 18
 
 
 def test_a_device_that_restarts_loses_no_report():
