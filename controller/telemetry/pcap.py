@@ -75,7 +75,7 @@ def decode_pcap(stream: BinaryIO, name: str = "<stream>") -> Iterator[CapturedFr
             yield capture_collector_ns, ethernet_frame(link_type, data)
         return
     header = file_header(magic + stream.read(FILE_HEADER_BYTES - 4), name)
-    for capture_collector_ns, data in _records(stream, name, header):
+    for capture_collector_ns, data in decode_records(stream, name, header):
         yield capture_collector_ns, ethernet_frame(header.link_type, data)
 
 
@@ -113,33 +113,32 @@ def file_header(header: bytes, name: str) -> FileHeader:
     return FileHeader(byte_order, 1 if magic == MAGIC_NS else 1000, link_type)
 
 
-def length_error(name: str, offset: int, captured_bytes: int) -> PcapError:
-    """Of a record at `offset` whose captured length is damaged."""
-    return PcapError(
-        name,
-        offset + 8,
-        f"a captured length of at most {CAPTURED_BYTES_MAX}, got {captured_bytes}",
-    )
+def decode_records(
+    stream: BinaryIO,
+    name: str,
+    file: FileHeader,
+    *,
+    offset: int = FILE_HEADER_BYTES,
+    capture_collector_ns: int = 0,
+) -> Iterator[CapturedFrame]:
+    """(capture time, captured bytes) of the records that begin at `offset`.
 
-
-def fraction_error(name: str, offset: int) -> PcapError:
-    """Of a record at `offset` whose fraction of a second is damaged."""
-    return PcapError(name, offset + 4, "a fraction below one second")
-
-
-def _records(stream: BinaryIO, name: str, file: FileHeader) -> Iterator[CapturedFrame]:
+    A record that is cut before its time gets the time of the one before it.
+    """
     unpack_record = struct.Struct(file.byte_order + "IIII").unpack
-    offset = FILE_HEADER_BYTES
-    capture_collector_ns = 0
     while header := stream.read(RECORD_HEADER_BYTES):
         if len(header) < RECORD_HEADER_BYTES:
             yield capture_collector_ns, b""
             return
         seconds, fraction, captured_bytes, _frame_bytes = unpack_record(header)
         if captured_bytes > CAPTURED_BYTES_MAX:
-            raise length_error(name, offset, captured_bytes)
+            raise PcapError(
+                name,
+                offset + 8,
+                f"a captured length of at most {CAPTURED_BYTES_MAX}, got {captured_bytes}",
+            )
         if fraction * file.ns_per_fraction >= NS_PER_S:
-            raise fraction_error(name, offset)
+            raise PcapError(name, offset + 4, "a fraction below one second")
         data = stream.read(captured_bytes)
         offset += RECORD_HEADER_BYTES + captured_bytes
         capture_collector_ns = seconds * NS_PER_S + fraction * file.ns_per_fraction

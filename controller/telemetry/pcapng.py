@@ -33,7 +33,8 @@ FIXED_BYTES = {PACKET_OBSOLETE: 20, SIMPLE_PACKET: 4, ENHANCED_PACKET: 20}
 """Of a packet block, before the frame."""
 DESCRIPTION_BYTES_MAX = 1 << 20
 """Section headers and interface descriptions longer than this are damage."""
-_TIME_S_MAX = (1 << 63) // NS_PER_S - 1
+TIME_S_MAX = (1 << 63) // NS_PER_S - 1
+"""Latest second whose nanoseconds fit an int64: April 2262."""
 _OPTION_END = 0
 _OPTION_TSRESOL = 9
 _OPTION_TSOFFSET = 14
@@ -68,14 +69,21 @@ class Section:
     interfaces: list[Interface] = field(default_factory=list)
 
 
-def decode_pcapng(stream: BinaryIO, name: str, prefix: bytes) -> Iterator[tuple[int, int, bytes]]:
+def decode_pcapng(
+    stream: BinaryIO,
+    name: str,
+    prefix: bytes = b"",
+    *,
+    section: Section | None = None,
+    offset: int = 0,
+    time_ns: int = 0,
+) -> Iterator[tuple[int, int, bytes]]:
     """(capture time in ns, link type, captured bytes); `prefix` was read from the stream already.
 
-    A last block that is cut gives what there is of its frame.
+    A last block that is cut gives what there is of its frame. To go on in the middle of a file,
+    say in which `section`, at which `offset` and after which packet's time.
     """
-    offset = 0
-    section = Section("<")
-    time_ns = 0
+    section = Section("<") if section is None else section
     while True:
         prefix += stream.read(PREFIX_BYTES - len(prefix))
         if not prefix:
@@ -216,7 +224,7 @@ def _packet(
         high, low, captured_bytes = fields[-4:-1]
         described = _interface_of(section, number, name, offset)
         time_ns = described.to_ns(high << 32 | low)
-        if not 0 <= time_ns // NS_PER_S <= _TIME_S_MAX:
+        if not 0 <= time_ns // NS_PER_S <= TIME_S_MAX:
             raise PcapError(
                 name, offset + PREFIX_BYTES + 4, "a time between the years 1970 and 2262"
             )
