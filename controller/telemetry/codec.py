@@ -45,7 +45,7 @@ class DecodeReason(Enum):
     UDP_CHECKSUM = ("udp_checksum", "The outer UDP checksum is present and wrong.")
     REPORT_VERSION = ("report_version", "Not the report version of the sender's dialect.")
     REPORT_TYPE = ("report_type", "RepType 2 (IOAM) or reserved.")
-    INNER_TYPE = ("inner_type", "InType other than Ethernet, IPv4 and IPv6.")
+    INNER_TYPE = ("inner_type", "A reserved InType or NProto.")
     REPORT_LENGTH = (
         "report_length",
         "ReportLength is shorter than the report's own fixed words and metadata.",
@@ -56,6 +56,16 @@ class DecodeReason(Enum):
     )
     RESERVED_BITS = ("reserved_bits", "RepMdBits sets a bit whose length is not defined.")
     NO_REPORT = ("no_report", "A group header without an individual report.")
+    NO_PACKET = (
+        "no_packet",
+        "The report holds no packet (InType 0 or 2, or TLVs of other data) and tells of no event.",
+    )
+    TLV_TYPE = ("tlv_type", "A reserved TLVType.")
+    TLV_LENGTH = ("tlv_length", "A TLV reaches past the end of its report.")
+    HEADER_LENGTH = (
+        "header_length",
+        "Length of a v1.0 report disagrees with its RepMdBits: 4 words and one for each bit.",
+    )
     INNER_IP_HEADER = (
         "inner_ip_header",
         "The reported packet's IP header is impossible, or not of InType's version, or a fragment.",
@@ -72,9 +82,9 @@ class DecodeReason(Enum):
     PROBE_VERSION = ("probe_version", "The reported link probe is not of version 1.")
     INT_SHIM_TYPE = (
         "int_shim_type",
-        "Shim type other than INT-MD and INT-MX, or an undefined NPT.",
+        "Shim type other than INT-MD and INT-MX (hop by hop before v2.0), or an undefined NPT.",
     )
-    INT_VERSION = ("int_version", "INT header version other than 2.")
+    INT_VERSION = ("int_version", "Not the INT header version of the sender's dialect.")
     INT_STACK_LENGTH = (
         "int_stack_length",
         "The stack is not a whole number of hops plus source-only metadata.",

@@ -6,25 +6,27 @@ socket (`udp.serve_udp`) or a simulation. No input makes it raise.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import NamedTuple
 
 from controller.fabric import Fabric
 from controller.fabric_telemetry import DROP_REASONS
-from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
-from controller.telemetry.datagram import unwrap_udp
-from controller.telemetry.dialect import STANDARD
+from controller.telemetry.codec import Buffer, DecodeError, DecodeReason
+from controller.telemetry.datagram import UdpDatagram, unwrap_udp
 from controller.telemetry.events import CongestedPacket, DroppedPacket, Events
-from controller.telemetry.layout import REPORT_GROUP, UDP
+from controller.telemetry.formats import claimed_node_id, decode_contents, decode_header
+from controller.telemetry.layout import UDP
 from controller.telemetry.link_references import LinkReferences
 from controller.telemetry.loss import LossCounters, SequenceTracker
 from controller.telemetry.missing_tstamps import MissingTstamps
 from controller.telemetry.packet import TRAFFIC_OTHER, IntMarking
 from controller.telemetry.path_records import UNKNOWN_PORT, PacketAddresses, PathRecords
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
-from controller.telemetry.report import Report, decode_group, decode_reports
+from controller.telemetry.profiles import STANDARD, ReportFormat
+from controller.telemetry.rejected import RejectedSamples, named_node_id
+from controller.telemetry.report import Report
 from controller.telemetry.seen import SeenReports, Sight
 from controller.telemetry.stamp_timelines import ClockEpoch, StampTimelines
 from controller.telemetry.topology import HOST_END, TelemetryFabric, telemetry_fabric
@@ -138,6 +140,14 @@ class Collector:
         self._seen = SeenReports()
         self._received = self._decoded = self._duplicates = self._replicas = 0
         self._rejected: Counter[DecodeReason] = Counter()
+        self._rejected_samples = RejectedSamples(self._fabric.nodes)
+        dialects = {node.dialect.name: node.dialect for node in self._fabric.nodes.values()}
+        self._dialects_v05 = [
+            dialect for dialect in dialects.values() if dialect.report_format is ReportFormat.V05
+        ]
+        self._any_beyond_ip_length = any(
+            dialect.payload_beyond_ip_length for dialect in dialects.values()
+        )
 
     def feed(self, frame: Buffer, now_ns: int) -> None:
         """Take an Ethernet frame that should carry a report, captured at `now_ns`."""
@@ -148,10 +158,11 @@ class Collector:
             if destination.udp_port not in self._fabric.report_udp_ports:
                 port_offset = datagram.payload_start - UDP.byte_count + 2
                 raise DecodeError(DecodeReason.UDP_PORT, port_offset)
-            data = frame[: datagram.payload_end]
-            self._take(data, datagram.payload_start, now_ns, destination)
         except DecodeError as error:
             self._rejected[error.reason] += 1
+            return
+        data = frame[: self._payload_end(frame, datagram)]
+        self._take_or_reject(data, datagram.payload_start, now_ns, destination)
 
     def feed_payload(
         self, payload: Buffer, now_ns: int, destination: Destination = UNKNOWN_DESTINATION
@@ -161,10 +172,7 @@ class Collector:
         `destination` is what tells several sockets of one collector apart.
         """
         self._received += 1
-        try:
-            self._take(payload, 0, now_ns, destination)
-        except DecodeError as error:
-            self._rejected[error.reason] += 1
+        self._take_or_reject(payload, 0, now_ns, destination)
 
     def drain(self) -> Collection:
         """What is finished since the last call; packets that wait for reports go on waiting."""
@@ -184,6 +192,12 @@ class Collector:
         """The end of the input: closes what still waits as incomplete, then drains."""
         self._joiner.close()
         return self.drain()
+
+    @property
+    def rejected_samples(self) -> Mapping[int, Sequence[bytes]]:
+        """The newest rejected report payloads of each node, for `detect.detect_profiles`; those of
+        senders that are not in the fabric under 0."""
+        return self._rejected_samples.samples
 
     @property
     def counters(self) -> CollectorCounters:
@@ -210,26 +224,46 @@ class Collector:
             senders=senders,
         )
 
+    def _payload_end(self, frame: Buffer, datagram: UdpDatagram) -> int:
+        """Where the report ends: for some senders behind what the headers around it say."""
+        if self._any_beyond_ip_length:
+            payload = frame[datagram.payload_start : datagram.payload_end]
+            node = self._fabric.nodes.get(named_node_id(payload))
+            if node is not None and node.dialect.payload_beyond_ip_length:
+                return len(frame)
+        return datagram.payload_end
+
+    def _take_or_reject(
+        self, data: Buffer, offset: int, now_ns: int, destination: Destination
+    ) -> None:
+        try:
+            self._take(data, offset, now_ns, destination)
+        except DecodeError as error:
+            self._rejected[error.reason] += 1
+            self._rejected_samples.add(data[offset:])
+
     def _take(self, data: Buffer, offset: int, now_ns: int, destination: Destination) -> None:
         """A report datagram that starts at `offset` and ends with `data`."""
         # Only a known sender's dialect can be right; a stranger's version is judged first.
-        node = self._fabric.nodes.get(decode(REPORT_GROUP, data, offset).node_id)
+        node_id = claimed_node_id(data, offset, self._marking, self._dialects_v05)
+        node = self._fabric.nodes.get(node_id)
         dialect = STANDARD if node is None else node.dialect
-        group = decode_group(data, offset, dialect)
+        header = decode_header(data, offset, self._marking, dialect)
         if node is None:
             raise DecodeError(DecodeReason.UNKNOWN_NODE, offset + 4)
         sight = self._seen.look(bytes(data[offset:]))
         repeated = sight is Sight.REPEATED
         if not dialect.sequence_constant:
-            sender = SenderKey(group.node_id, group.hw_id, destination)
+            sender = SenderKey(node_id, header.hw_id, destination)
             tracker = self._trackers.get(sender)
             if tracker is None:
-                tracker = self._trackers[sender] = SequenceTracker()
-            tracker.observe(group.sequence_number, repeated=repeated)
+                tracker = SequenceTracker(sequence_bits=dialect.sequence_bits)
+                self._trackers[sender] = tracker
+            tracker.observe(header.sequence_number, repeated=repeated)
         if repeated:
             self._duplicates += 1
             return
-        reports = decode_reports(data, offset + REPORT_GROUP.byte_count, self._marking, dialect)
+        reports = decode_contents(data, offset, self._marking, dialect)
         if sight is Sight.REPLICA and any(report.has_tstamp for report in reports):
             self._replicas += 1
             return
@@ -239,11 +273,11 @@ class Collector:
             if fault is not None and not report.is_event:
                 raise DecodeError(fault, offset)
         for report, fault in zip(reports, faults, strict=True):
-            report = self._missing.removed(group.node_id, report)
+            report = self._missing.removed(node_id, report)
             if report.is_event:
-                self._events.add(group.node_id, report, now_ns)
-            if fault is None and self._is_path_evidence(group.node_id, report):
-                self._joiner.add(group.node_id, report, now_ns)
+                self._events.add(node_id, report, now_ns)
+            if fault is None and self._is_path_evidence(node_id, report):
+                self._joiner.add(node_id, report, now_ns)
         self._decoded += 1
 
     def _is_path_evidence(self, node_id: int, report: Report) -> bool:
@@ -263,6 +297,8 @@ class Collector:
     def _not_evidence(self, report: Report) -> DecodeReason | None:
         """Why a report that decodes tells nothing about this fabric's links; None if it does."""
         packet = report.packet
+        if packet.problem is DecodeReason.NO_PACKET:
+            return DecodeReason.NO_PACKET
         if packet.key.traffic == TRAFFIC_OTHER:
             return DecodeReason.INNER_PROTOCOL
         nodes = self._fabric.nodes

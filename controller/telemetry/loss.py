@@ -2,7 +2,8 @@
 """Report loss by sequence number, per sender: what arrived, what is missing, what came twice.
 
 A sender is (node id, hw id); there is one collector, so the destination is implied. Numbers are
-compared modulo 2^22 (they wrap after 4.2 s at a million reports a second). Reports are mostly sent
+compared modulo their width: 2^22 in v2.0 (they wrap after 4.2 s at a million reports a second),
+2^32 before. Reports are mostly sent
 without a UDP checksum, so a number may be damaged: one that does not fit the run is held until
 others bear it out, as RTP does with its own (RFC 3550 appendix A.1).
 """
@@ -24,7 +25,6 @@ others as close to each other on its far side have arrived."""
 CONFIRMING_REPORTS = 3
 """Reports near each other that are believed against the run; with one number in a hundred damaged,
 two damaged ones do lie that near now and then."""
-_PERIOD = 1 << SEQUENCE_BITS
 _RESTART_GAP_MIN = 1 << 16
 _RESTART_NUMBER_MAX = 1 << 10
 """A forward jump of the first that lands below the second is a restart; elsewhere, and for a
@@ -76,8 +76,12 @@ class LossCounters:
 class SequenceTracker:
     """Accounts for the sequence numbers of one sender."""
 
-    def __init__(self, *, reorder_window: int = REORDER_WINDOW) -> None:
+    def __init__(
+        self, *, reorder_window: int = REORDER_WINDOW, sequence_bits: int = SEQUENCE_BITS
+    ) -> None:
         self._window = reorder_window
+        self._bits = sequence_bits
+        self._period = 1 << sequence_bits
         self._window_mask = (1 << reorder_window) - 1
         self._newest = -1
         """Highest number so far, unwrapped; -1 before the first."""
@@ -129,8 +133,8 @@ class SequenceTracker:
 
     def _unwrapped(self, sequence_number: int) -> int:
         if self._newest < 0:
-            return sequence_number + _PERIOD  # positive when early reports arrive late, too
-        return unwrap(sequence_number, SEQUENCE_BITS, self._newest)
+            return sequence_number + self._period  # positive when early reports arrive late, too
+        return unwrap(sequence_number, self._bits, self._newest)
 
     def _is_taken(self, number: int) -> bool:
         behind = self._newest - number
@@ -200,7 +204,7 @@ class SequenceTracker:
         return (
             len(row) == CONFIRMING_REPORTS
             and row[-1] < self._run_start
-            and row[0] % _PERIOD < _RESTART_NUMBER_MAX
+            and row[0] % self._period < _RESTART_NUMBER_MAX
             and all(0 < after - before <= _RESTART_STEP_MAX for before, after in pairwise(row))
         )
 
@@ -245,7 +249,7 @@ class SequenceTracker:
         strays.clear()
         self._unconfirmed -= len(run)
         ahead = run[0] - self._newest
-        from_zero = run[0] % _PERIOD < _RESTART_NUMBER_MAX and ahead >= _RESTART_GAP_MIN
+        from_zero = run[0] % self._period < _RESTART_NUMBER_MAX and ahead >= _RESTART_GAP_MIN
         if ahead >= self._window and not from_zero and self._run_received > 1:
             self._held.clear()
             for confirmed in run:
@@ -256,7 +260,7 @@ class SequenceTracker:
         else:  # the one report before them was the stray
             self._received -= 1
             self._unconfirmed += 1
-        self._begin_run(run[0] % _PERIOD + _PERIOD)
+        self._begin_run(run[0] % self._period + self._period)
         for confirmed in run[1:]:
             self._accept(confirmed - run[0] + self._run_start)
         return Arrival.RESTART

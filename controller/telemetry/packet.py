@@ -21,14 +21,17 @@ from controller.telemetry.datagram import (
     frame_bytes_on_wire,
     unwrap_link,
 )
-from controller.telemetry.dialect import STANDARD, Dialect
 from controller.telemetry.int_headers import (
     NPT_INSERTED_UDP,
     NPT_UDP_PORT,
+    IntHeaders,
     IntStack,
     decode_int_headers,
 )
+from controller.telemetry.int_headers_old import decode_int_v05, decode_int_v1
 from controller.telemetry.layout import BTH, IPV4, IPV6, PROBE, PTP, TCP_PORTS, UDP
+from controller.telemetry.metadata import HopMetadata
+from controller.telemetry.profiles import STANDARD, Dialect, IntFormat
 from controller.telemetry.ptp import PTP_EVENT_TYPE_MAX, PTP_VERSION
 from correction.records import TRAFFIC_PROBE, TRAFFIC_PTP, TRAFFIC_ROCE
 
@@ -87,7 +90,16 @@ class ReportedPacket(NamedTuple):
     vlan_id: int | None = None
     probe_returning: bool = False
     problem: DecodeReason | None = None
-    """Why less than the whole packet was read; only where it was dropped or is not tracked."""
+    """Why less than the whole packet was read; only where it was dropped or is not tracked, and
+    where the report holds none."""
+    node_values: HopMetadata | None = None
+    """What the reporting node says of itself inside the packet (`Dialect.mx_values_follow`)."""
+
+
+NO_PACKET = ReportedPacket(
+    PacketKey(TRAFFIC_OTHER, 0, 0, 0, 0, 0), 0, 0, problem=DecodeReason.NO_PACKET
+)
+"""In place of the packet of a report that holds none."""
 
 
 class IntMarking(NamedTuple):
@@ -207,13 +219,24 @@ def _decode_ip_payload(
         return _packet(ip, _other_key(ip, protocol), ip.dscp, None, 0)
     stack = None
     int_bytes = 0
+    node_values = None
     by_dscp = dscp in marking.original_dscp
-    if protocol == IP_PROTOCOL_UDP and (by_dscp or dst_port == marking.udp_port):
-        headers = decode_int_headers(data, payload, dialect)
-        stack, int_bytes = headers.stack, headers.byte_count
-        payload += int_bytes
+    unmarked = not by_dscp and dst_port != marking.udp_port
+    if protocol == IP_PROTOCOL_UDP and not (
+        unmarked and (not dialect.int_always_embedded or marking is NO_MARKING)
+    ):
+        headers = _int_headers(data, payload, dialect)
+        stack, node_values = headers.stack, headers.node_values
+        payload += headers.byte_count
+        int_bytes = headers.byte_count - headers.appended_bytes
+        if headers.appended_bytes:
+            # the node lengthened the packet by what it appended, a source not by its header
+            uncounted = int_bytes if unmarked else 0
+            ip = ip._replace(packet_bytes=ip.packet_bytes - headers.appended_bytes + uncounted)
         if by_dscp:
             dscp = marking.original_dscp[dscp]
+        elif headers.original_dscp is not None and dialect.int_always_embedded:
+            dscp = headers.original_dscp
         if headers.npt == NPT_UDP_PORT:
             dst_port = headers.npt_value
         elif headers.npt == NPT_INSERTED_UDP:
@@ -221,7 +244,7 @@ def _decode_ip_payload(
             int_bytes += UDP.byte_count
             if stack is not None:
                 stack = stack._replace(source_bytes=stack.source_bytes + UDP.byte_count)
-            protocol = headers.npt_value & 0xFF
+            protocol = headers.npt_value
             if protocol not in (IP_PROTOCOL_UDP, IP_PROTOCOL_TCP):
                 return _packet(ip, _other_key(ip, protocol), dscp, stack, int_bytes)
             src_port, dst_port = decode(TCP_PORTS, data, payload)  # first word of UDP too
@@ -235,18 +258,32 @@ def _decode_ip_payload(
             key = PacketKey(
                 TRAFFIC_ROCE, *addresses, bth.opcode, bth.dest_qp, bth.psn, network=ip.network
             )
-            return _packet(ip, key, dscp, stack, int_bytes)
+            return _packet(ip, key, dscp, stack, int_bytes, node_values)
         if dst_port == UDP_PORT_PTP_EVENT:
             key, _ptp_bytes = _ptp_key(data, payload, addresses, ip.network)
-            return _packet(ip, key, dscp, stack, int_bytes)
+            return _packet(ip, key, dscp, stack, int_bytes, node_values)
         if dst_port == UDP_PORT_PROBE and stack is None:
             return _probe(ip, data, payload, dscp, addresses)
     key = PacketKey(TRAFFIC_OTHER, *addresses, network=ip.network)
-    return _packet(ip, key, dscp, stack, int_bytes)
+    return _packet(ip, key, dscp, stack, int_bytes, node_values)
+
+
+def _int_headers(data: Buffer, offset: int, dialect: Dialect) -> IntHeaders:
+    """INT headers at `offset` in the layout of the dialect."""
+    if dialect.int_format is IntFormat.V2:
+        return decode_int_headers(data, offset, dialect)
+    if dialect.int_format is IntFormat.V1:
+        return decode_int_v1(data, offset, dialect)
+    return decode_int_v05(data, offset)
 
 
 def _packet(
-    ip: _Ip, key: PacketKey, dscp: int, stack: IntStack | None, int_bytes: int
+    ip: _Ip,
+    key: PacketKey,
+    dscp: int,
+    stack: IntStack | None,
+    int_bytes: int,
+    node_values: HopMetadata | None = None,
 ) -> ReportedPacket:
     return ReportedPacket(
         key,
@@ -256,6 +293,7 @@ def _packet(
         int_bytes,
         ip.src_addr,
         ip.dst_addr,
+        node_values=node_values,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telemetry Report v2.0 with INT v2.1 headers: UDP payload -> reports, or `DecodeError`.
+"""Telemetry Report v2.0: UDP payload -> reports, or `DecodeError`. Older ones: `report_old`.
 
 A datagram holds a group header and one or more individual reports; each ends with the first bytes
 of the reported packet, on which the INT stack may still stand. Nothing outside the datagram is
@@ -12,13 +12,13 @@ of those, what can be read is told, and why not more (`ReportedPacket.problem`).
 from typing import NamedTuple
 
 from controller.telemetry.codec import Buffer, DecodeError, DecodeReason, decode
-from controller.telemetry.dialect import STANDARD, Dialect
 from controller.telemetry.layout import (
     REPORT_GROUP,
     REPORT_INDIVIDUAL,
     REPORT_MAIN,
     ReportGroup,
     ReportIndividual,
+    ReportMain,
 )
 from controller.telemetry.metadata import (
     REPORT_BITS_UNDEFINED,
@@ -26,21 +26,30 @@ from controller.telemetry.metadata import (
     bitmap_words,
     decode_report_metadata,
 )
-from controller.telemetry.packet import (
-    NO_MARKING,
-    IntMarking,
-    ReportedPacket,
-    decode_frame,
-    decode_ipv6_packet,
-    decode_packet,
+from controller.telemetry.packet import NO_MARKING, IntMarking, ReportedPacket
+from controller.telemetry.profiles import STANDARD, Dialect
+from controller.telemetry.report_inner import (
+    IN_TYPE_ETHERNET,
+    IN_TYPE_IPV4,
+    IN_TYPE_IPV6,
+    Tlv,
+    decode_inner,
 )
-from controller.telemetry.packet_outline import decode_outline
+
+__all__ = [
+    "IN_TYPE_ETHERNET",
+    "IN_TYPE_IPV4",
+    "IN_TYPE_IPV6",
+    "REPORT_LENGTH_TO_END",
+    "REP_TYPE_INNER_ONLY",
+    "REP_TYPE_INT",
+    "Report",
+    "decode_group",
+    "decode_reports",
+]
 
 REP_TYPE_INNER_ONLY = 0
 REP_TYPE_INT = 1
-IN_TYPE_ETHERNET = 3
-IN_TYPE_IPV4 = 4
-IN_TYPE_IPV6 = 5
 REPORT_LENGTH_TO_END = 0xFF
 """ReportLength of a report that reaches to the end of the datagram."""
 
@@ -56,6 +65,12 @@ class Report(NamedTuple):
     congested_queue: bool
     tracked_flow: bool
     intermediate_report: bool
+    domain_specific_id: int = 0
+    ds_metadata_bits: int = 0
+    ds_metadata_status: int = 0
+    """Of the domain's own metadata, whose words are `metadata.domain_specific`."""
+    extensions: tuple[Tlv, ...] = ()
+    """TLVs and extension data besides the packet."""
 
     @property
     def is_event(self) -> bool:
@@ -92,8 +107,11 @@ def decode_group(data: Buffer, offset: int, dialect: Dialect = STANDARD) -> Repo
     group = decode(REPORT_GROUP, data, offset)
     if group.version != dialect.report_version:
         raise DecodeError(DecodeReason.REPORT_VERSION, offset)
-    if dialect.hw_id_shift:
-        group = group._replace(hw_id=group.hw_id >> dialect.hw_id_shift)
+    if dialect.hw_id_shift or dialect.sequence_shift:
+        group = group._replace(
+            hw_id=group.hw_id >> dialect.hw_id_shift,
+            sequence_number=group.sequence_number >> dialect.sequence_shift,
+        )
     return group
 
 
@@ -108,12 +126,16 @@ def decode_reports(
     end = len(data)
     if offset >= end:
         raise DecodeError(DecodeReason.NO_REPORT, offset)
+    if not dialect.individual_header:
+        inner = decode_inner(data, offset, IN_TYPE_ETHERNET, marking, dialect, outline=False)
+        return [Report(REP_TYPE_INNER_ONLY, None, inner.packet, False, False, True, False)]
     reports = []
     while offset < end:
         header = decode(REPORT_INDIVIDUAL, data, offset)
         main_start = offset + REPORT_INDIVIDUAL.byte_count
         report_end = main_start + header.report_length_words * 4
-        if header.report_length_words == REPORT_LENGTH_TO_END or end - 3 <= report_end < end:
+        to_end = dialect.report_length_to_end or header.report_length_words == REPORT_LENGTH_TO_END
+        if to_end or end - 3 <= report_end < end:
             report_end = end
         if report_end > end:
             raise DecodeError(DecodeReason.TRUNCATED, end)
@@ -133,28 +155,44 @@ def _decode_report(
     """The report whose part after the individual header is data[offset:end]."""
     if header.report_type not in (REP_TYPE_INNER_ONLY, REP_TYPE_INT):
         raise DecodeError(DecodeReason.REPORT_TYPE, offset - 4)
-    decoder = _INNER_DECODERS.get(header.inner_type)
-    if decoder is None:
+    if header.inner_type > IN_TYPE_IPV6:
         raise DecodeError(DecodeReason.INNER_TYPE, offset - 4)
-    metadata = None
+    if dialect.flags_meaningless:
+        header = header._replace(
+            dropped=0, congested_queue=0, tracked_flow=1, intermediate_report=0
+        )
+    metadata, main = None, None
+    metadata_words = header.metadata_length_words
+    if dialect.metadata_words_fixed is not None:
+        metadata_words = dialect.metadata_words_fixed
     inner_start = offset
-    if header.report_type == REP_TYPE_INT:
-        inner_start += REPORT_MAIN.byte_count + header.metadata_length_words * 4
+    if header.report_type == REP_TYPE_INT or dialect.main_contents_always:
+        inner_start += REPORT_MAIN.byte_count + metadata_words * 4
         if inner_start > end:
             raise DecodeError(DecodeReason.REPORT_LENGTH, offset - 3)
-        metadata = _decode_metadata(data, offset, header.metadata_length_words)
-    elif header.metadata_length_words:
+        main = decode(REPORT_MAIN, data, offset)
+        if dialect.metadata_words_fixed is None:
+            metadata = _decode_metadata(data, offset, main, metadata_words)
+        else:
+            first = offset + REPORT_MAIN.byte_count
+            metadata = HopMetadata(domain_specific=bytes(data[first:inner_start]))
+    elif metadata_words:
         raise DecodeError(DecodeReason.METADATA_LENGTH, offset - 2)
-    inner = data[:end]
-    # F = 0 guarantees that the reported packet holds no telemetry (TR 3.3)
-    marking = marking if header.tracked_flow else NO_MARKING
-    try:
-        packet = decoder(inner, inner_start, marking, dialect)
-    except DecodeError as error:
-        if not header.dropped and (header.tracked_flow or not header.congested_queue):
-            raise
-        packet = decode_outline(inner, inner_start, header.inner_type, error.reason)
-    return Report(
+    inner_type = header.inner_type
+    if dialect.inner_is_ethernet and inner_type >= IN_TYPE_ETHERNET:
+        inner_type = IN_TYPE_ETHERNET
+    packet, extensions = decode_inner(
+        data[:end],
+        inner_start,
+        inner_type,
+        # F = 0 guarantees that the reported packet holds no telemetry (TR 3.3)
+        marking if header.tracked_flow else NO_MARKING,
+        dialect,
+        outline=bool(header.dropped or (header.congested_queue and not header.tracked_flow)),
+    )
+    if packet.node_values is not None:
+        metadata, packet = packet.node_values, packet._replace(node_values=None)
+    report = Report(
         header.report_type,
         metadata,
         packet,
@@ -163,17 +201,19 @@ def _decode_report(
         bool(header.tracked_flow),
         bool(header.intermediate_report),
     )
+    if main is not None and main.domain_specific_id:
+        report = report._replace(
+            domain_specific_id=main.domain_specific_id,
+            ds_metadata_bits=main.ds_metadata_bits,
+            ds_metadata_status=main.ds_metadata_status,
+        )
+    return report._replace(extensions=extensions) if extensions else report
 
 
-_INNER_DECODERS = {
-    IN_TYPE_ETHERNET: decode_frame,
-    IN_TYPE_IPV4: decode_packet,
-    IN_TYPE_IPV6: decode_ipv6_packet,
-}
-
-
-def _decode_metadata(data: Buffer, offset: int, metadata_words: int) -> HopMetadata:
-    main = decode(REPORT_MAIN, data, offset)
+def _decode_metadata(
+    data: Buffer, offset: int, main: ReportMain, metadata_words: int
+) -> HopMetadata:
+    """The metadata behind the main words at `offset`."""
     if main.report_metadata_bits & REPORT_BITS_UNDEFINED:
         raise DecodeError(DecodeReason.RESERVED_BITS, offset)
     ds_words = metadata_words - bitmap_words(main.report_metadata_bits)
