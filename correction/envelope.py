@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.grouped import group_mean, group_quantile, group_ranks, group_sum
+from correction.model import FabricModel
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s
 
@@ -82,6 +83,15 @@ class Fit:
     """Sample minus envelope at the sample's own instant."""
     below: Bools
     """So far below the envelope that the stamp must be wrong."""
+
+
+def model_envelopes(prepared: Prepared, model: FabricModel) -> Fit:
+    """Fit all of them, with the stamp units and jitters that the model declares."""
+    units = [clock.stamp_unit_ns for clock in model.clocks]
+    quantum_ns = np.array([max(units[link.a], units[link.b]) for link in model.links], np.float64)
+    jitters = [clock.stamp_jitter_ns for clock in model.clocks]
+    jitter_ns = np.array([max(jitters[link.a], jitters[link.b]) for link in model.links], float)
+    return fit_envelopes(prepared, quantum_ns=quantum_ns, jitter_ns=jitter_ns)
 
 
 def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float64s) -> Fit:

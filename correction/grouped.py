@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums, order statistics and robust lines over many groups at once (numpy, no loop over groups)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,4 +48,16 @@ def group_quantile(group: Int64s, values: Float64s, quantile: float, count: int)
     result = np.full(count, np.nan)
     chosen = ranks.rank == wanted[group]
     result[group[chosen]] = values[chosen]
+    return result
+
+
+def group_quantiles(
+    group: Int64s, values: Float64s, quantiles: Sequence[float], count: int
+) -> Float64s:
+    """[group, quantile] order statistics, each at its level rounded down; no group is empty."""
+    order = np.lexsort((values, group))
+    size = np.bincount(group, minlength=count)
+    first = np.cumsum(size) - size
+    wanted = first[:, None] + np.floor(np.outer(size - 1, quantiles)).astype(np.int64)
+    result: Float64s = values[order][wanted]
     return result

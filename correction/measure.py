@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from correction.bounds import Constraints
 from correction.change_points import find_change_points
 from correction.contradictions import Contradictions, find_contradictions
-from correction.envelope import Fit, fit_envelopes
+from correction.envelope import Fit, model_envelopes
 from correction.equations import ClassFinding, Equations, link_equations
 from correction.hard import sample_constraints
 from correction.identifiability import loop_links
@@ -70,11 +70,7 @@ def measure(
     windows = np.asarray(windows, np.int64).reshape(-1, 2)
     window_s = (windows[:, 1] - windows[:, 0]) / NS_PER_S
     prepared = prepare(samples, model, windows, counters)
-    units = [clock.stamp_unit_ns for clock in model.clocks]
-    quantum_ns = np.array([max(units[link.a], units[link.b]) for link in model.links], np.float64)
-    jitters = [clock.stamp_jitter_ns for clock in model.clocks]
-    jitter_ns = np.array([max(jitters[link.a], jitters[link.b]) for link in model.links], float)
-    fit = fit_envelopes(prepared, quantum_ns=quantum_ns, jitter_ns=jitter_ns)
+    fit = model_envelopes(prepared, model)
     counters.reject(Reject.BELOW_ENVELOPE, np.count_nonzero(fit.below))
     changes = find_change_points(prepared, fit, model, window_s)
     misfits = find_misfits(fit, prepared.disturbed, changes, model, window_s)

@@ -8,6 +8,7 @@ from bmv2_lab.draw import DrawnFabric, draw_fabric
 from bmv2_lab.lab_run import make_switches, program_switches
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
+from controller.collector.aggregation import Aggregation
 from controller.fabric_model import fabric_model
 from controller.pipeline import load_pipeline
 from controller.telemetry.collector import Collection, collect
@@ -145,6 +146,41 @@ def test_link_samples_are_true_delay_plus_one_sided_noise(
             noise_ns = arrived_ns - sent_ns - declared_ns - delay_ns
             assert noise_ns.min() >= -uncertainty_ns - 2
             assert np.median(noise_ns) < uncertainty_ns + 10
+
+
+def test_envelopes_of_both_directions_add_up_to_the_round_trip(
+    run: tuple[DrawnFabric, VirtualFabric, _Witness, Collection],
+) -> None:
+    """What the collector hands on of a link: the clocks cancel, both cables remain, and no sample
+    and no hop is missing from the counts."""
+    drawn, _, _, collection = run
+    model = fabric_model(drawn.fabric)
+    aggregation = Aggregation(model)
+    for part in np.array_split(np.arange(len(collection.packets)), 7):
+        aggregation.add(collection.packets[part], collection.hops)
+    found = aggregation.flush()
+    counters = aggregation.counters
+    assert (counters.late_samples, counters.left_out.rejected) == (0, {})
+    assert found.links["count"].sum() == counters.link_samples > 400
+    assert found.path_changes == ()
+    uncertainty_ns = 4 * TINY.nuisance.switch_stamp_uncertainty_ns
+    compared = 0
+    rows = found.links[found.links["used"] >= 8]
+    for there in rows[~rows["reverse"]]:
+        same = ["window_start_collector_ns", "link", "queue_id", "length_class"]
+        back = rows[rows["reverse"] & np.logical_and.reduce([rows[n] == there[n] for n in same])]
+        for row in back:
+            apart_ns = int(there["at_a_local_ns"]) - int(row["at_a_local_ns"])
+            moved_ns = apart_ns * float(there["slope_ppb"]) / 1e9
+            round_trip_ns = int(there["envelope_ns"]) + int(row["envelope_ns"]) - moved_ns
+            link = drawn.links[int(there["link"])]
+            true_ns = link.a_to_b_ns + link.b_to_a_ns
+            assert -uncertainty_ns - 4 < round_trip_ns - true_ns < uncertainty_ns + 20
+            compared += 1
+    assert compared > 5
+    hops = found.hops
+    assert hops["count"].sum() == len(collection.hops)
+    assert (hops["residence_ns"][:, 0] > 0).all()
 
 
 def _true_ns(drawn: DrawnFabric, clock: str, local_ns: np.ndarray) -> np.ndarray:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One-way differences of each directed link, window by window: what a collector hands on.
+
+Per window, link, direction, queue and length class: the robust lower envelope that the estimator
+itself fits (`envelope`), and how the samples lie above it. Raw differences hold two clocks' epochs
+and drift by microseconds in a second, so that quantiles of theirs would say nothing; those of the
+height above the envelope are the noise of the path.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correction.envelope import model_envelopes
+from correction.grouped import group_quantiles
+from correction.links import JoinCounters
+from correction.measure import link_ends
+from correction.model import FabricModel
+from correction.prepare import LENGTH_CLASS_BYTES, prepare
+from correction.records import LinkSamples
+from correction.timebase import Int64s
+from correction.windowed_rows import ClosedWindow, WindowedRows
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""Of the height above the envelope."""
+SAMPLES_PER_GROUP_MAX = 1_024
+"""Kept of each group and window: more hardly narrow an edge of nanoseconds, and 1,000 directed
+links then need at most 45 MB a window."""
+
+LINK_WINDOW_DTYPE = np.dtype(
+    [
+        ("window_start_collector_ns", np.int64),
+        ("window_end_collector_ns", np.int64),
+        ("link", np.int32),  # index of the link in the fabric model
+        ("reverse", np.bool_),  # False: a -> b as the model lists it
+        ("queue_id", np.uint8),
+        ("length_class", np.uint8),  # index into LENGTH_CLASS_BYTES; the last class is open
+        ("count", np.int64),  # samples that arrived
+        ("used", np.int64),  # samples that the fit saw
+        ("rejected", np.int64),  # too far below the envelope, or of a clock that jumped
+        # smallest ingress - egress stamp of the kept samples, two clocks
+        ("difference_ns_min", np.int64),
+        ("at_a_local_ns", np.int64),  # clock of end a: the instant that the envelope refers to
+        # lower envelope of ingress - egress there; serialisation and declared latencies removed
+        ("envelope_ns", np.int64),
+        ("envelope_sd_ns", np.float32),
+        ("spread_ns", np.float32),  # width of the lower half: the size of the jitter
+        ("slope_ppb", np.float32),  # rate of clock b against clock a; both directions together
+        ("above_ns", np.float32, (len(QUANTILES),)),  # QUANTILES of the height above the envelope
+    ]
+)
+
+LinkWindows = NDArray[np.void]
+"""Array of `LINK_WINDOW_DTYPE`."""
+
+
+class LinkWindowing:
+    """Gathers link samples and gives the envelopes of the windows that have ended."""
+
+    def __init__(self, model: FabricModel, *, window_ns: int, late_ns: int) -> None:
+        self._model = model
+        self._rows = WindowedRows(
+            window_ns=window_ns, late_ns=late_ns, rows_per_group_max=SAMPLES_PER_GROUP_MAX
+        )
+        self.counters = JoinCounters()
+        """What was left out of the fits, by reason."""
+
+    @property
+    def late_count(self) -> int:
+        """Samples that came after their window had been closed."""
+        return self._rows.late_count
+
+    def add(self, samples: LinkSamples) -> None:
+        """Take samples in any order."""
+        self._rows.add(samples, _keys(samples), samples["capture_collector_ns"])
+
+    def closed(self, now_collector_ns: int) -> LinkWindows:
+        """Rows of the windows that have ended, in order."""
+        return self._fitted(self._rows.closed(now_collector_ns))
+
+    def rest(self) -> LinkWindows:
+        """Rows of all windows that are open: nothing more will come."""
+        return self._fitted(self._rows.rest())
+
+    def _fitted(self, windows: Iterable[ClosedWindow]) -> LinkWindows:
+        rows = [fit_window(window, self._model, self.counters) for window in windows]
+        return np.concatenate([np.zeros(0, LINK_WINDOW_DTYPE), *rows])
+
+
+def _keys(samples: LinkSamples) -> Int64s:
+    """link, direction, queue, length class in one number."""
+    key = samples["link"].astype(np.int64) << 1 | samples["reverse"]
+    key = key << 8 | samples["queue_id"]
+    length_class = np.searchsorted(LENGTH_CLASS_BYTES, samples["frame_bytes"])
+    packed: Int64s = key << 8 | length_class
+    return packed
+
+
+def fit_window(window: ClosedWindow, model: FabricModel, counters: JoinCounters) -> LinkWindows:
+    """The rows of one window; a group whose samples were all rejected has `used` 0."""
+    start_ns, end_ns = window.start_collector_ns, window.end_collector_ns
+    prepared = prepare(window.rows, model, np.array([[start_ns, end_ns]], np.int64), counters)
+    fit = model_envelopes(prepared, model)
+    ends = link_ends(model)
+
+    result = np.zeros(len(window.keys), LINK_WINDOW_DTYPE)
+    result["window_start_collector_ns"], result["window_end_collector_ns"] = start_ns, end_ns
+    result["link"] = window.keys >> 17
+    result["reverse"] = window.keys >> 16 & 1
+    result["queue_id"] = window.keys >> 8 & 0xFF
+    result["length_class"] = window.keys & 0xFF
+    result["count"] = window.count
+    kept = np.bincount(window.group, minlength=len(window.keys))
+    difference = window.rows["ingress_local_ns"] - window.rows["egress_local_ns"]
+    smallest = np.full(len(window.keys), np.iinfo(np.int64).max)
+    np.minimum.at(smallest, window.group, difference)
+    result["difference_ns_min"] = smallest
+
+    rows = fit.envelopes
+    key = (rows.link << 1 | rows.reverse) << 16 | rows.queue_id << 8 | rows.length_class
+    place = np.searchsorted(window.keys, key)
+    used = np.bincount(fit.group, weights=~fit.below, minlength=len(key)).astype(np.int64)
+    result["used"][place] = used
+    result["rejected"] = kept - result["used"]
+    a, b = ends[rows.link].T
+    at_ns = np.rint(rows.at_a_rest_ns).astype(np.int64)
+    anchors = prepared.anchors.anchor_local_ns
+    sign = np.where(rows.reverse, -1, 1)
+    result["at_a_local_ns"][place] = anchors[a] + at_ns
+    result["envelope_ns"][place] = np.rint(rows.edge_ns).astype(np.int64) + sign * (
+        anchors[b] - anchors[a]
+    )
+    result["envelope_sd_ns"][place] = rows.sd_ns
+    result["spread_ns"][place] = rows.spread_ns
+    result["slope_ppb"][place] = 1e9 * fit.slopes.slope[rows.pair]
+    result["above_ns"][place] = group_quantiles(fit.group, fit.above_ns, QUANTILES, len(key))
+    return result
