@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the collector's loops are compiled: parts without a cache, entry points with one.
+
+numba keeps an entry's machine code beside its file and takes it for fresh while that file is the
+same, whatever it was inlined from. So every entry carries a digest of all sources that its parts
+come from: a change in any of them is compiled anew.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+from controller.telemetry import stamp_kernel
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _digest() -> int:
+    here = Path(__file__).parent
+    sources = [*sorted(here.glob("*.py")), Path(stamp_kernel.__file__)]
+    whole = hashlib.sha256()
+    for source in sources:
+        text = source.read_bytes()
+        if source.parent != here or b"@part" in text or b"_COLUMNS" in text:
+            whole.update(text)
+    return int.from_bytes(whole.digest()[:7], "big") | 1
+
+
+SOURCES_DIGEST = _digest()
+"""Never 0; an entry point holds it as a free variable, which is part of numba's cache key."""
+
+
+def part(function: _F) -> _F:
+    """A function that entry points are made of; compiled with them."""
+    return cast("_F", numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def entry(function: _F) -> _F:
+    """An entry point as machine code, kept for the next start where a folder can be written."""
+    try:
+        made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # neither this folder nor the user's cache can be written
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    return cast("_F", made)
