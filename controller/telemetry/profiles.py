@@ -123,6 +123,11 @@ class Dialect:
         "instructions 0b0011 in the highest nibble give hop latency and egress stamp, not queue",
     ] = False
     hop_latency_factor: Annotated[int, "stamp units per unit of hop latency"] = 1
+    sink_entry_clone_fields: Annotated[
+        tuple[str, ...],
+        "values of the reporting node's own entry on the stack that are those of the copy which "
+        "became the report, not of the packet: not used",
+    ] = ()
     mx_values_follow: Annotated[
         bool,
         "what the node reports stands behind the INT-MX header inside the packet, in the "
@@ -141,6 +146,8 @@ DEVIATION_DOCS: dict[str, str] = {
     if hasattr(hint, "__metadata__")
 }
 """What each field that a profile may set means."""
+
+_CLONE_FIELDS = ("egress_port", "hop_latency", "queue_id", "queue_depth", "egress_tstamp")
 
 _PROFILES = (
     Dialect(name="tempotrace-v2", doc="Telemetry Report v2.0 and INT v2.1 as specified"),
@@ -221,10 +228,16 @@ _PROFILES = (
             wide_tstamps=True,
             nibble_3_is_egress_tstamp=True,
             hop_latency_factor=factor,
+            sink_entry_clone_fields=clone_fields,
         )
-        for target, name, factor in (
-            ("bmv2", "BMv2: stamps are microseconds times 1000, hop latency is microseconds", 1000),
-            ("tofino", "Tofino", 1),
+        for target, name, factor, clone_fields in (
+            (
+                "bmv2",
+                "BMv2: stamps are microseconds times 1000, hop latency is microseconds",
+                1000,
+                ("ingress_port", *_CLONE_FIELDS),
+            ),
+            ("tofino", "Tofino", 1, _CLONE_FIELDS),
         )
     ),
     Dialect(

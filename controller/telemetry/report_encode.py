@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders of INT headers and telemetry reports, the inverse of `packet` and `report`.
 
+Every encoder takes a dialect and deviates as it does; what other standards lay out otherwise is in
+`report_encode_old`.
+
 For tests, generated loads and senders that are not P4 switches; nothing here is a fast path.
 """
 
@@ -9,12 +12,13 @@ from dataclasses import dataclass
 
 from controller.telemetry.codec import decode, encode
 from controller.telemetry.datagram import IP_PROTOCOL_UDP, ipv4_with_checksum
-from controller.telemetry.int_headers import INT_VERSION, NPT_DSCP, SHIM_TYPE_MD, SHIM_TYPE_MX
+from controller.telemetry.int_headers import INT_VERSION, NPT_DSCP, NPT_INSERTED_UDP, SHIM_TYPE_MX
 from controller.telemetry.layout import (
     IPV4,
     IPV6,
     UDP,
     IntMd,
+    IntMdLateFlags,
     IntMx,
     IntShim,
     Ipv4,
@@ -22,6 +26,7 @@ from controller.telemetry.layout import (
     ReportGroup,
     ReportIndividual,
     ReportMain,
+    ReportTlv,
 )
 from controller.telemetry.metadata import (
     HopMetadata,
@@ -29,14 +34,14 @@ from controller.telemetry.metadata import (
     encode_report_metadata,
     encode_stack_entry,
 )
+from controller.telemetry.profiles import STANDARD, Dialect
 from controller.telemetry.report import (
     IN_TYPE_IPV4,
     REP_TYPE_INNER_ONLY,
     REP_TYPE_INT,
     REPORT_LENGTH_TO_END,
 )
-
-REPORT_VERSION = 2
+from controller.telemetry.report_inner import Tlv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,9 @@ class StackSpec:
     remaining_hop_count: int = 8
     npt: int = NPT_DSCP
     npt_value: int = 0
-    """Shim bytes 2 and 3: original DSCP << 2, original port or original protocol."""
+    """Shim bytes 2 and 3 as specified: original DSCP << 2, original port or original protocol."""
+    original_dst_port: int = 0
+    """Copy of the UDP destination port; INT v0.5 alone has it besides the DSCP."""
     domain_specific_id: int = 0
     ds_instruction: int = 0
     ds_words: int = 0
@@ -66,27 +73,20 @@ class ReportSpec:
     metadata_bits: int = 0
     metadata: HopMetadata | None = None
     domain_specific_id: int = 0
+    ds_metadata_bits: int = 0
+    ds_metadata_status: int = 0
     dropped: bool = False
     congested_queue: bool = False
     tracked_flow: bool = True
     intermediate_report: bool = False
 
 
-def encode_stack(spec: StackSpec) -> bytes:
-    """Shim, INT-MD header and stack."""
+def encode_stack(spec: StackSpec, dialect: Dialect = STANDARD) -> bytes:
+    """Shim, INT-MD header and stack of INT v2.1."""
     hop_words = bitmap_words(spec.instruction_bitmap) + spec.ds_words
     entries = [encode_stack_entry(spec.instruction_bitmap, hop) for hop in reversed(spec.hops)]
     stack = b"".join(entries) + spec.source_only
     assert len(stack) == len(spec.hops) * hop_words * 4 + len(spec.source_only)
-    shim = IntShim(
-        shim_type=SHIM_TYPE_MD,
-        npt=spec.npt,
-        reserved1=0,
-        length_words=3 + len(stack) // 4,
-        reserved2=spec.npt_value >> 8,
-        dscp=spec.npt_value >> 2 & 0x3F,
-        reserved3=spec.npt_value & 0x3,
-    )
     md = IntMd(
         version=INT_VERSION,
         discard=0,
@@ -100,22 +100,26 @@ def encode_stack(spec: StackSpec) -> bytes:
         ds_instruction=spec.ds_instruction,
         ds_flags=0,
     )
-    return encode(shim) + encode(md) + stack
+    header = encode(md)
+    if dialect.md_flags_late:
+        header = encode(IntMdLateFlags(**md._asdict(), reserved1=0))
+    shim = _shim(dialect.shim_type_md, spec.npt, spec.npt_value, 3 + len(stack) // 4, dialect)
+    return shim + header + stack
 
 
 def encode_mx(
-    *, instruction_bitmap: int, original_dscp: int, domain_specific_id: int = 0, extra: bytes = b""
+    *,
+    instruction_bitmap: int,
+    original_dscp: int,
+    domain_specific_id: int = 0,
+    extra: bytes = b"",
+    node_values: HopMetadata | None = None,
+    dialect: Dialect = STANDARD,
 ) -> bytes:
-    """Shim and INT-MX header; `extra` is the source's domain specific metadata."""
-    shim = IntShim(
-        shim_type=SHIM_TYPE_MX,
-        npt=NPT_DSCP,
-        reserved1=0,
-        length_words=3 + len(extra) // 4,
-        reserved2=0,
-        dscp=original_dscp,
-        reserved3=0,
-    )
+    """Shim and INT-MX header; `extra` is the source's domain specific metadata.
+
+    `node_values` is what a dialect with `mx_values_follow` appends; the shim does not count it.
+    """
     mx = IntMx(
         version=INT_VERSION,
         discard=0,
@@ -125,7 +129,32 @@ def encode_mx(
         ds_instruction=0,
         ds_flags=0,
     )
-    return encode(shim) + encode(mx) + extra
+    appended = b""
+    if dialect.mx_values_follow:
+        appended = encode_stack_entry(instruction_bitmap, node_values or HopMetadata())
+    shim = _shim(SHIM_TYPE_MX, NPT_DSCP, original_dscp << 2, 3 + len(extra) // 4, dialect)
+    return shim + encode(mx) + extra + appended
+
+
+def _shim(shim_type: int, npt: int, npt_value: int, length_words: int, dialect: Dialect) -> bytes:
+    """An INT v2.1 shim; a dialect may have `npt_value` a byte earlier."""
+    early = {
+        NPT_DSCP: dialect.shim_dscp_in_byte_2,
+        NPT_INSERTED_UDP: dialect.npt2_protocol_in_byte_2,
+    }
+    if early.get(npt):
+        npt_value <<= 8
+    return encode(
+        IntShim(
+            shim_type=shim_type,
+            npt=npt,
+            reserved1=0,
+            length_words=length_words + dialect.shim_length_counts_shim,
+            reserved2=npt_value >> 8,
+            dscp=npt_value >> 2 & 0x3F,
+            reserved3=npt_value & 0x3,
+        )
+    )
 
 
 def insert_stack(packet: bytes, spec: StackSpec, *, marked_dscp: int) -> bytes:
@@ -153,37 +182,64 @@ def insert_int(packet: bytes, headers: bytes, *, marked_dscp: int) -> bytes:
 
 
 def encode_reports(
-    *, node_id: int, hw_id: int, sequence_number: int, reports: Sequence[ReportSpec]
+    *,
+    node_id: int,
+    hw_id: int,
+    sequence_number: int,
+    reports: Sequence[ReportSpec],
+    dialect: Dialect = STANDARD,
 ) -> bytes:
-    """The UDP payload: group header and individual reports.
+    """The UDP payload of v2.0: group header and individual reports.
 
     ReportLength counts whole words, rounded down, so only the last report may have an inner
     packet that is not a whole number of words.
     """
     group = ReportGroup(
-        version=REPORT_VERSION, hw_id=hw_id, sequence_number=sequence_number, node_id=node_id
+        version=dialect.report_version,
+        hw_id=hw_id << dialect.hw_id_shift,
+        sequence_number=sequence_number << dialect.sequence_shift,
+        node_id=node_id,
     )
-    return encode(group) + b"".join(_encode_report(spec) for spec in reports)
+    return encode(group) + b"".join(_encode_report(spec, dialect) for spec in reports)
 
 
-def _encode_report(spec: ReportSpec) -> bytes:
+def encode_tlvs(tlvs: Sequence[Tlv]) -> bytes:
+    """The inner contents of InType 1; only the last may be off a word."""
+    pieces = []
+    for tlv in tlvs:
+        head = ReportTlv(
+            tlv_type=tlv.tlv_type,
+            reserved=0,
+            length_words=len(tlv.data) // 4,
+            template=tlv.template,
+        )
+        pieces.append(encode(head) + tlv.data)
+    return b"".join(pieces)
+
+
+def _encode_report(spec: ReportSpec, dialect: Dialect) -> bytes:
+    if not dialect.individual_header:
+        return spec.inner
     metadata = b""
     main = b""
-    if spec.metadata is not None:
-        metadata = encode_report_metadata(spec.metadata_bits, spec.metadata)
+    if spec.metadata is not None or dialect.main_contents_always:
+        values = spec.metadata or HopMetadata()
+        metadata = encode_report_metadata(spec.metadata_bits, values)
         main = encode(
             ReportMain(
                 report_metadata_bits=spec.metadata_bits,
                 domain_specific_id=spec.domain_specific_id,
-                ds_metadata_bits=0,
-                ds_metadata_status=0,
+                ds_metadata_bits=spec.ds_metadata_bits,
+                ds_metadata_status=spec.ds_metadata_status,
             )
         )
     body = main + metadata + spec.inner
+    length_words = min(len(body) // 4, REPORT_LENGTH_TO_END)
+    inner_only = spec.metadata is None or dialect.main_contents_always
     header = ReportIndividual(
-        report_type=REP_TYPE_INNER_ONLY if spec.metadata is None else REP_TYPE_INT,
+        report_type=REP_TYPE_INNER_ONLY if inner_only else REP_TYPE_INT,
         inner_type=spec.inner_type,
-        report_length_words=min(len(body) // 4, REPORT_LENGTH_TO_END),
+        report_length_words=0 if dialect.report_length_to_end else length_words,
         metadata_length_words=len(metadata) // 4,
         dropped=spec.dropped,
         congested_queue=spec.congested_queue,

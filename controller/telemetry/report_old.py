@@ -81,6 +81,8 @@ def decode_report_v1(data: Buffer, offset: int, marking: IntMarking, dialect: Di
     values = decode_report_metadata(bits, 0, data, metadata_start, REPORT_V1_FORM)
     inner_start = metadata_start + bits.bit_count() * 4
     report = _report(data, inner_start, in_type, header, values, marking, dialect)
+    if dialect.sink_entry_clone_fields:
+        report = _without_clone_fields(report, header.node_id, dialect)
     return OldReport(header.node_id, header.hw_id, header.sequence_number, report)
 
 
@@ -164,6 +166,16 @@ def _report(
         bool(header.tracked_flow),
         False,
     )
+
+
+def _without_clone_fields(report: Report, node_id: int, dialect: Dialect) -> Report:
+    """The report without what its sender's own stack entry says of the copy."""
+    stack = report.packet.stack
+    if stack is None or not stack.hops or stack.hops[-1].node_id != node_id:
+        return report
+    values = stack.hops[-1]._asdict() | dict.fromkeys(dialect.sink_entry_clone_fields)
+    stack = stack._replace(hops=(*stack.hops[:-1], HopMetadata(**values)))
+    return report._replace(packet=report.packet._replace(stack=stack))
 
 
 def _tstamp(raw: int) -> int | None:
