@@ -6,6 +6,11 @@ from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.tables import NO_ACTION
 
 END = ""  # name of the virtual last node
+YES, NO = "yes", "no"
+"""Labels of the edges of a condition, and of a table that asks for hit or miss.
+
+Not True and False, which are equal to the action ids 1 and 0.
+"""
 
 
 class ControlGraph:
@@ -20,10 +25,10 @@ class ControlGraph:
         self.post: dict[str, str] = {}
 
     def edges(self, name: str) -> dict[object, str]:
-        """Where control goes after a node: label -> node. Labels are action ids, True and False."""
+        """Where control goes after a node: label -> node. Labels are action ids, YES and NO."""
         if name in self.conditionals:
             item = self.conditionals[name]
-            return {True: item["true_next"] or END, False: item["false_next"] or END}
+            return {YES: item["true_next"] or END, NO: item["false_next"] or END}
         if name in self.calls:
             return {None: self.calls[name].get("next_node") or END}
         if name not in self.tables:
@@ -33,8 +38,8 @@ class ControlGraph:
         if "__HIT__" in following or "__MISS__" in following:
             base = table.get("base_default_next") or END
             return {
-                True: following.get("__HIT__", base) or END,
-                False: following.get("__MISS__", base) or END,
+                YES: following.get("__HIT__", base) or END,
+                NO: following.get("__MISS__", base) or END,
             }
         edges: dict[object, str] = {}
         for number, action in zip(table["action_ids"], table["actions"], strict=True):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from bmv2_lab.switch.containers import JsonObject
-from bmv2_lab.switch.control_graph import END, ControlGraph
+from bmv2_lab.switch.control_graph import END, NO, YES, ControlGraph
 from bmv2_lab.switch.expressions import Expressions
 from bmv2_lab.switch.layout import FLAG_EXIT
 from bmv2_lab.switch.primitives import Primitives
@@ -110,11 +110,11 @@ class ControlTranslator(ControlGraph):
     def _conditional(self, name: str, edges: dict[object, str], meet: str) -> None:
         self.expressions.where = f"pipelines[{self.name}].{name}"
         condition = self.expressions.boolean(self.conditionals[name]["expression"])
-        if edges[True] == meet:
-            self._branch(edges[False], meet, f"if not {condition}:")
+        if edges[YES] == meet:
+            self._branch(edges[NO], meet, f"if not {condition}:")
             return
-        self._branch(edges[True], meet, f"if {condition}:")
-        self._branch(edges[False], meet, "else:")
+        self._branch(edges[YES], meet, f"if {condition}:")
+        self._branch(edges[NO], meet, "else:")
 
     # Tables
 
@@ -153,7 +153,7 @@ class ControlTranslator(ControlGraph):
                 self._leave_if_exit(action)
             else:
                 self._inline(action)
-            target = edges[False] if False in edges else edges[int(action["id"])]
+            target = edges[NO] if NO in edges else edges[int(action["id"])]
             if target != meet:
                 self._until(target, meet)
             return
@@ -169,7 +169,7 @@ class ControlTranslator(ControlGraph):
             self._direct_meter(str(table["direct_meters"]))
         hit = "e[2]"
         if table.get("type", "simple") != "simple":
-            if False in edges:
+            if NO in edges:
                 writer.line(f"hit = {hit}")
                 hit = "hit"
             self._choose(table)
@@ -279,12 +279,12 @@ class ControlTranslator(ControlGraph):
 
     def _follow(self, edges: dict[object, str], meet: str, hit: str) -> None:
         writer = self.writer
-        if False in edges and True in edges:
-            if edges[True] == meet:
-                self._branch(edges[False], meet, f"if not {hit}:")
+        if YES in edges:
+            if edges[YES] == meet:
+                self._branch(edges[NO], meet, f"if not {hit}:")
                 return
-            self._branch(edges[True], meet, f"if {hit}:")
-            self._branch(edges[False], meet, "else:")
+            self._branch(edges[YES], meet, f"if {hit}:")
+            self._branch(edges[NO], meet, "else:")
             return
         by_target: dict[str, list[int]] = {}
         for label, target in edges.items():

@@ -10,7 +10,7 @@ from finsy.proto import p4i
 from bmv2_lab.switch import errors
 from bmv2_lab.switch.digest_format import DigestFormat
 from bmv2_lab.switch.errors import StateError
-from bmv2_lab.switch.tables import MatchKind, TableSpec
+from bmv2_lab.switch.tables import KeyField, MatchKind, TableSpec
 from bmv2_lab.switch.translate import SwitchProgram
 
 T = TypeVar("T")
@@ -114,8 +114,10 @@ class PipelineInfo:
         for profile in message.action_profiles:
             _known(profile.preamble.name, program.profiles, "action profile")
             info.profiles[profile.preamble.id] = profile
+        unused = _unused_tables(message, program)
         for table in message.tables:
-            info.tables[table.preamble.id] = info._table(table, program)
+            if table.preamble.name not in unused:
+                info.tables[table.preamble.id] = info._table(table, program)
         arrays = _array_sizes(program, "counter")
         for counter in message.counters:
             _known(counter.preamble.name, arrays, "counter")
@@ -164,8 +166,11 @@ class PipelineInfo:
             raise _differs(f"table {name} is not in the JSON")
         if len(spec.key) != len(table.match_fields):
             raise _differs(f"table {name} has {len(spec.key)} key fields in the JSON")
-        _widths((item.id, item.bitwidth) for item in table.match_fields)
-        for part, match in zip(spec.key, table.match_fields, strict=True):
+        fields = [
+            _with_width(item, part) for part, item in zip(spec.key, table.match_fields, strict=True)
+        ]
+        _widths((item.id, item.bitwidth) for item in fields)
+        for part, match in zip(spec.key, fields, strict=True):
             if part.bits != match.bitwidth:
                 raise _differs(f"key field {match.name} of {name} has another width in the JSON")
             if part.kind not in _KINDS.get(match.match_type, set()):
@@ -191,7 +196,7 @@ class PipelineInfo:
             spec=spec,
             number=table.preamble.id,
             name=name,
-            fields={item.id: (place, item) for place, item in enumerate(table.match_fields)},
+            fields={item.id: (place, item) for place, item in enumerate(fields)},
             actions=frozenset(r.id for r in table.action_refs),
             entry_actions=frozenset(r.id for r in table.action_refs if r.scope != default_only),
             default_actions=frozenset(r.id for r in table.action_refs if r.scope != entry_only),
@@ -234,6 +239,27 @@ def _invalid(message: str) -> StateError:
 
 def _differs(message: str) -> StateError:
     return _invalid(f"P4Info and device config differ: {message}")
+
+
+def _unused_tables(message: p4i.P4Info, program: SwitchProgram) -> set[str]:
+    """Tables that the compiler lists but has found to be never applied.
+
+    None where P4Info lacks a table of the JSON that a controller could write to (what the compiler
+    makes of a `switch` has constant entries): then the two are not of one program.
+    """
+    listed = {table.preamble.name for table in message.tables}
+    writable = {name for name, spec in program.tables.items() if spec.key and not spec.entries}
+    return listed - program.tables.keys() if writable <= listed else set()
+
+
+def _with_width(field: p4i.MatchField, part: KeyField) -> p4i.MatchField:
+    """The field, with the width of the JSON where P4Info has none: a key of the type `error`."""
+    if field.bitwidth or field.type_name.name:
+        return field
+    known = p4i.MatchField()
+    known.CopyFrom(field)
+    known.bitwidth = part.bits
+    return known
 
 
 def _known(name: str, known: Iterable[str], kind: str) -> None:

@@ -403,3 +403,54 @@ def test_p4info_that_does_not_fit_the_program_is_refused(
         assert answer.text
 
     test()
+
+
+def test_table_that_is_never_applied_may_stand_in_p4info_only() -> None:
+    """p4c drops a table behind a condition that never holds from the JSON only; nobody can write
+    to it."""
+
+    @served
+    async def test(_switch: EmbeddedSwitch, peer: Peer) -> None:
+        config = CONTROL.config()
+        ghost = config.p4info.tables.add()
+        ghost.CopyFrom(table_info(config.p4info, "aged"))
+        ghost.preamble.id, ghost.preamble.name = 0x02ABCDEF, "C.ghost"
+        assert (await peer.push(config)).code == rpc_code.OK
+        entry = CONTROL.entry("aged", exact(b"\1"), action=TO_1)
+        assert (await peer.write((INSERT, entry))).code == rpc_code.OK
+        entry.table_entry.table_id = ghost.preamble.id
+        assert (await peer.write((INSERT, entry))).details == [rpc_code.INVALID_ARGUMENT]
+
+    test()
+
+
+def test_p4info_of_another_program_is_refused() -> None:
+    """Not one of its tables is in the JSON, and not one table of the JSON is in it."""
+
+    @served
+    async def test(_switch: EmbeddedSwitch, peer: Peer) -> None:
+        config = CONTROL.config()
+        for table in config.p4info.tables:
+            table.preamble.name += "_of_another"
+        answer = await peer.push(config)
+        assert answer.code == rpc_code.INVALID_ARGUMENT
+        assert "is not in the JSON" in answer.text
+
+    test()
+
+
+def test_key_without_a_width_has_the_width_of_the_json() -> None:
+    """p4c gives a key of the type `error` no width; entries may be written all the same."""
+
+    @served
+    async def test(switch: EmbeddedSwitch, peer: Peer) -> None:
+        config = CONTROL.config()
+        table_info(config.p4info, "aged").match_fields[0].bitwidth = 0
+        assert (await peer.push(config)).code == rpc_code.OK
+        entry = CONTROL.entry("aged", exact(b"\1"), action=TO_1)
+        assert (await peer.write((INSERT, entry))).code == rpc_code.OK
+        assert send(switch, b"\1" + bytes(4)) == [(1, b"\1" + bytes(4))]
+        wide = CONTROL.entry("aged", exact(b"\1\0\0\0\0"), action=TO_1)
+        assert (await peer.write((INSERT, wide))).details == [rpc_code.OUT_OF_RANGE]
+
+    test()

@@ -189,3 +189,24 @@ def test_hit_and_miss_lead_to_different_tables() -> None:
     base = switch.program.layout.headers["m"].base
     paths = [switch.ingress(bytes([value]), 1, 0)[0].state[base] for value in (1, 2)]
     assert paths == [5, 6]
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("unused", "x", "y"), ("unused", "more", "x", "y")])
+def test_what_follows_depends_on_the_action_whatever_its_number(names: tuple[str, ...]) -> None:
+    """`switch (t.apply().action_run)`: hit or miss do not matter, nor do the ids 0 and 1."""
+    document = Document()
+    document.header("h", ("a", 8))
+    document.state("start", extract("h"), go=(goto(None),))
+    numbers = {name: document.action(name) for name in names}
+    x, y = numbers["x"], numbers["y"]
+    document.table("ingress", "t", [x, y], key=(("exact", fld("h", "a")),), default=x)
+    document.always("ingress", call("assign", meta("egress_spec"), const(7)))
+    (table, after) = document.json["pipelines"][0]["tables"]
+    table["next_tables"] = {"x": None, "y": after["name"]}
+    table["base_default_next"] = None
+    switch = document.switch()
+    switch.state.add_entry("t", (exact_match(1),), "x")
+    switch.state.add_entry("t", (exact_match(2),), "y")
+    assert [port_of(switch, value) for value in (1, 2, 3)] == [0, 7, 0]
+    switch.state.set_default("t", "y")
+    assert [port_of(switch, value) for value in (1, 2, 3)] == [0, 7, 7]
