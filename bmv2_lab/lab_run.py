@@ -17,7 +17,7 @@ from bmv2_lab.ran_fabric import RanFabric
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.virtual_fabric import VirtualFabric
 from bmv2_lab.spans import RecordedSpans, record_spans
-from bmv2_lab.staging import ControllerSide, NotProgrammed, stage
+from bmv2_lab.staging import ControllerSide, NotProgrammed, serve_in_lab, stage
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import serve
 from controller.client import DeployResult, Findings, deploy
@@ -157,7 +157,7 @@ async def run_closed_loop(
     progress: Progress,
 ) -> tuple[DeployResult, LoopRecord]:
     """Serve P4Runtime for the whole run, and write link delays while it goes on."""
-    server = await serve(switches.values())
+    server = await serve_in_lab(lab, switches)
     addresses = {name: server.addresses[sw.device_id] for name, sw in switches.items()}
 
     async def write(fabric: Fabric, link_delays: Mapping[str, Mapping[int, int]]) -> DeployResult:
@@ -189,15 +189,18 @@ async def run_closed_loop(
 def make_switches(fabric: Fabric, pipeline: Pipeline) -> dict[str, EmbeddedSwitch]:
     """One embedded switch per switch of the fabric; the program is translated once."""
     program = SwitchProgram.from_json(pipeline.bmv2_json)
-    return {
-        switch.name: EmbeddedSwitch(
-            program,
-            device_id=switch.device_id,
-            stamp_unit_ns=fabric.model(switch.model).stamp_unit_ns,
-            cpu_port=switch.cpu_port,
-        )
-        for switch in fabric.switches
-    }
+    return {switch.name: make_switch(fabric, switch.name, program) for switch in fabric.switches}
+
+
+def make_switch(fabric: Fabric, name: str, program: SwitchProgram) -> EmbeddedSwitch:
+    """One embedded switch, as it is after it booted: it runs no pipeline yet."""
+    switch = fabric.switch(name)
+    return EmbeddedSwitch(
+        program,
+        device_id=switch.device_id,
+        stamp_unit_ns=fabric.model(switch.model).stamp_unit_ns,
+        cpu_port=switch.cpu_port,
+    )
 
 
 async def program_switches(

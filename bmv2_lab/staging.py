@@ -35,6 +35,11 @@ class NotProgrammed(Exception):
     """A switch does not hold what the controller wrote; `str()` is one line."""
 
 
+async def serve_in_lab(lab: VirtualFabric, switches: dict[str, EmbeddedSwitch]) -> Server:
+    """P4Runtime servers whose timeouts run in the virtual time of the fabric."""
+    return await serve(switches.values(), clock_ns=lambda: lab.engine.now_ns, call_at=lab.engine.at)
+
+
 class ControllerSide:
     """The controller while the fabric runs: its switches' servers, and what it can do to them."""
 
@@ -91,7 +96,7 @@ class ControllerSide:
         await self.deploy(self.fabric)
 
     async def _serve(self, switches: dict[str, EmbeddedSwitch]) -> None:
-        server = await serve(switches.values())
+        server = await serve_in_lab(self.lab, switches)
         self._servers.append(server)
         for name, switch in switches.items():
             self._addresses[name] = server.addresses[switch.device_id]
@@ -145,9 +150,8 @@ def _link_flap(event: LinkFlap, lab: VirtualFabric, fabric: Fabric) -> Iterator[
         value=event.detect_ns,
         unit="ns to new routes",
     )
-    for at_ns, down in ((event.down_ns, True), (event.up_ns, False)):
-        for one in (link.a, link.b):
-            lab.engine.at(at_ns, setattr, lab.wires[one], "down", down)
+    for at_ns, up in ((event.down_ns, False), (event.up_ns, True)):
+        lab.engine.at(at_ns, lab.set_cable, link, up)
     yield Turn(
         at_ns=event.down_ns + event.detect_ns, act=lambda side: side.route_around([link.name])
     )
@@ -181,7 +185,12 @@ def _switch_restart(event: SwitchRestart, lab: VirtualFabric, fabric: Fabric) ->
     )
     node.oscillator.jump(back_ns, jump_ns)
     lab.engine.at(event.at_ns, setattr, node, "dark", True)
-    links = [link.name for link in fabric.links if event.switch in (link.a.node, link.b.node)]
+    cables = [link for link in fabric.links if event.switch in (link.a.node, link.b.node)]
+    for link in cables:
+        far = link.b if link.a.node == event.switch else link.a
+        lab.engine.at(event.at_ns, lab.set_port, far, False)
+        lab.engine.at(back_ns, lab.set_port, far, True)
+    links = [link.name for link in cables]
     yield Turn(at_ns=event.at_ns + event.detect_ns, act=lambda side: side.route_around(links))
     yield Turn(at_ns=back_ns, act=lambda side: side.bring_back(event.switch))
 

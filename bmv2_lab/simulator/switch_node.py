@@ -95,7 +95,9 @@ class SwitchNode:
         return self._wires[port]
 
     def restart(self, switch: EmbeddedSwitch) -> None:
-        """It is back, as `switch`; what was in its queues is gone."""
+        """It is back, as `switch`; what was in its queues is gone, and no cable has changed."""
+        for port in self.switch.down_ports:
+            switch.set_port(port, up=False)
         self.switch = switch
         switch.on_packet_out = self.packet_out
         self.dark = False

@@ -26,7 +26,7 @@ from bmv2_lab.simulator.wire import Receive, Wire
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
-from controller.fabric import LinkEnd, cabling
+from controller.fabric import Link, LinkEnd, cabling
 from controller.routing import collector_ports
 
 STEP_GAP_NS = 480_000_000
@@ -110,6 +110,17 @@ class VirtualFabric:
     def packet_out(self, switch: str, frame: bytes, at_ns: int) -> None:
         """Have a frame, `packet_out` header first, enter a switch's CPU port at a true instant."""
         self.engine.at(at_ns, self.switch_nodes[switch].packet_out, frame)
+
+    def set_cable(self, link: Link, up: bool) -> None:
+        """A cable carries frames from now on, or loses them; both its ends notice at once."""
+        for end in (link.a, link.b):
+            self.wires[end].down = not up
+            self.set_port(end, up)
+
+    def set_port(self, end: LinkEnd, up: bool) -> None:
+        """A port has a signal from now on, or has none; a switch tells what watches the port."""
+        if end.node in self.switch_nodes:
+            self.switch_nodes[end.node].switch.set_port(end.port, up=up)
 
     def collector_now_ns(self) -> int:
         """What the collector's own clock reads now."""

@@ -9,7 +9,7 @@ Everything runs in one asyncio loop. The data plane runs in the same thread betw
 in another thread while no controller writes; packet-ins and digests reach the loop either way.
 
 Timeouts (idle entries, digests) run in real time; with `serve(..., clock_ns=clock)` they run on
-that clock, whenever its owner calls `server.advance()`.
+that clock: at their instants with `call_at=`, else whenever its owner calls `server.advance()`.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 import grpc
 from finsy.proto import p4r_grpc
 
-from bmv2_lab.switch.p4service import ClockNs, SwitchService
+from bmv2_lab.switch.p4service import CallAt, ClockNs, SwitchService
 from bmv2_lab.switch.switch import EmbeddedSwitch
 from bmv2_lab.switch.undecodable import UndecodableRequests
 
@@ -35,7 +35,12 @@ class Server:
         self._servers: list[grpc.aio.Server] = []
 
     async def _add(
-        self, switch: EmbeddedSwitch, host: str, port: int, clock_ns: ClockNs | None
+        self,
+        switch: EmbeddedSwitch,
+        host: str,
+        port: int,
+        clock_ns: ClockNs | None,
+        call_at: CallAt | None,
     ) -> None:
         if switch.device_id in self.services:
             raise ValueError(f"two switches have device id {switch.device_id}")
@@ -47,7 +52,7 @@ class Server:
                 ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
             ),
         )
-        service = SwitchService(switch, clock_ns)
+        service = SwitchService(switch, clock_ns, call_at)
         p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
         bound = server.add_insecure_port(f"{host}:{port}")
         await server.start()
@@ -74,12 +79,17 @@ async def serve(
     host: str = "127.0.0.1",
     first_port: int = 0,
     clock_ns: ClockNs | None = None,
+    call_at: CallAt | None = None,
 ) -> Server:
-    """Start one P4Runtime server per switch; port 0 lets the system choose each port."""
+    """Start one P4Runtime server per switch; port 0 lets the system choose each port.
+
+    `clock_ns` and `call_at(when_ns, action)` are those of a simulation that runs in this thread.
+    """
     server = Server()
     try:
         for number, switch in enumerate(switches):
-            await server._add(switch, host, first_port + number if first_port else 0, clock_ns)
+            port = first_port + number if first_port else 0
+            await server._add(switch, host, port, clock_ns, call_at)
     except BaseException:
         await server.stop()
         raise

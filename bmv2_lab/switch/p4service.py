@@ -38,6 +38,8 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 Context = grpc.aio.ServicerContext[Any, Any]
 ClockNs = Callable[[], int]
+CallAt = Callable[[int, Callable[[], None]], None]
+"""`call_at(when_ns, action)`: have the owner of a clock call once at an instant of it."""
 
 
 def real_clock() -> ClockNs:
@@ -49,10 +51,16 @@ def real_clock() -> ClockNs:
 class SwitchService(p4r_grpc.P4RuntimeServicer):
     """P4Runtime for one switch.
 
-    Without `clock_ns` timeouts run in real time; with it they run when `advance` is called.
+    Without `clock_ns` timeouts run in real time; with it they run when `advance` is called, and
+    with `call_at` as well they run at their instants.
     """
 
-    def __init__(self, switch: EmbeddedSwitch, clock_ns: ClockNs | None = None) -> None:
+    def __init__(
+        self,
+        switch: EmbeddedSwitch,
+        clock_ns: ClockNs | None = None,
+        call_at: CallAt | None = None,
+    ) -> None:
         self.switch = switch
         self.controllers = Controllers(switch.device_id)
         self.timers = Timers(clock_ns or real_clock())
@@ -62,8 +70,12 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
         self._state_lock = asyncio.Lock()
         self._batches: set[asyncio.Task[list[p4r.Error]]] = set()
         self._wake: asyncio.TimerHandle | None = None
+        self._call_at = call_at
+        self._called_ns: int | None = None
         if clock_ns is None:
             self.timers.on_sooner = self._set_alarm
+        elif call_at is not None:
+            self.timers.on_sooner = self._ask_for_call
         self.pipeline.on_idle = self._send_idle
         self.controllers.on_new_primary = self._forget_sent_digests
         switch.clock_ns = self.timers.clock_ns
@@ -106,6 +118,22 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
         self._wake = None
         self.timers.run()
         self._set_alarm()
+
+    def _ask_for_call(self) -> None:
+        when_ns = self.timers.next_ns
+        if self._call_at is None or when_ns is None:
+            return
+        if self._called_ns is not None and self._called_ns <= when_ns:
+            return
+        self._called_ns = when_ns
+        self._call_at(max(when_ns, self.timers.clock_ns()), lambda: self._called(when_ns))
+
+    def _called(self, when_ns: int) -> None:
+        if self._called_ns != when_ns:  # one that was asked for later came sooner
+            return
+        self._called_ns = None
+        self.timers.run()
+        self._ask_for_call()
 
     # StreamChannel
 
