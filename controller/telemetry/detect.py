@@ -9,6 +9,7 @@ nothing is said.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from controller.fabric import Fabric
 from controller.telemetry.codec import DecodeError
@@ -21,8 +22,6 @@ from controller.telemetry.topology import TelemetryFabric, telemetry_fabric
 
 PAYLOADS_MAX = 64
 """Payloads looked at, the newest: every profile decodes each of them."""
-RESIDENCE_UNITS_MAX = 1 << 31
-"""Egress minus ingress stamp, modulo their width: more is a stamp before its own ingress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +130,7 @@ def _check(report: Report, node_id: int, reading: _Reading, view: TelemetryFabri
         _check_stamps(report.metadata, node_id, reading, view)
     for hop in hops:
         _check_stamps(hop, hop.node_id or 0, reading, view)
-    for near, far in zip(hops, hops[1:], strict=False):
+    for near, far in pairwise(hops):
         if near.egress_port is not None and far.ingress_port is not None:
             end = view.neighbours.get((near.node_id or 0, near.egress_port))
             reading.note("cables followed", end == (far.node_id, far.ingress_port))
@@ -139,15 +138,18 @@ def _check(report: Report, node_id: int, reading: _Reading, view: TelemetryFabri
 
 def _check_stamps(hop: HopMetadata, node_id: int, reading: _Reading, view: TelemetryFabric) -> None:
     node = view.nodes.get(node_id)
-    width_bits = 64 if node is None else node.stamp_width_bits
+    if node is None:
+        return
     ingress, egress = hop.ingress_tstamp, hop.egress_tstamp
-    for stamp in (ingress, egress):
+    egress_bits = node.egress_stamp_width_bits or node.stamp_width_bits
+    for stamp, width_bits in ((ingress, node.stamp_width_bits), (egress, egress_bits)):
         if stamp is not None:
             reading.note("stamps within the device's width", stamp >> width_bits == 0)
     if ingress is None or egress is None:
         return
-    residence = (egress - ingress) % (1 << width_bits)
-    reading.note("egress stamps after ingress stamps", residence < RESIDENCE_UNITS_MAX)
+    residence = (egress - ingress) % (1 << egress_bits)
+    # modulo the width, more than half of it is an egress before its own ingress
+    reading.note("egress stamps after ingress stamps", residence >> (egress_bits - 1) == 0)
     if hop.hop_latency is not None:
         agrees = (hop.hop_latency - residence) % (1 << 32) == 0
         reading.note("hop latencies that equal the stamps' difference", agrees)

@@ -221,17 +221,17 @@ def _decode_ip_payload(
     int_bytes = 0
     node_values = None
     by_dscp = dscp in marking.original_dscp
-    unmarked = not by_dscp and dst_port != marking.udp_port
-    if protocol == IP_PROTOCOL_UDP and not (
-        unmarked and (not dialect.int_always_embedded or marking is NO_MARKING)
-    ):
+    has_int = by_dscp or dst_port == marking.udp_port
+    if not has_int and dialect.int_always_embedded:
+        has_int = marking is not NO_MARKING
+    if has_int and protocol == IP_PROTOCOL_UDP:
         headers = _int_headers(data, payload, dialect)
         stack, node_values = headers.stack, headers.node_values
         payload += headers.byte_count
         int_bytes = headers.byte_count - headers.appended_bytes
         if headers.appended_bytes:
-            # the node lengthened the packet by what it appended, a source not by its header
-            uncounted = int_bytes if unmarked else 0
+            # a node counts what it appends; a source, whose copy is not marked, not its header
+            uncounted = int_bytes if dscp == headers.original_dscp else 0
             ip = ip._replace(packet_bytes=ip.packet_bytes - headers.appended_bytes + uncounted)
         if by_dscp:
             dscp = marking.original_dscp[dscp]
