@@ -7,6 +7,7 @@ why they were not.
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,10 +20,18 @@ COUNTS = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Registers `--no-bmv2` and `--bmv2-seeds`."""
+    """Registers `--no-bmv2` and how much goes through BMv2."""
     parser.addoption(
         "--bmv2-seeds", type=int, default=1, help="how many seeds of random frames go through BMv2"
     )
+    parser.addoption(
+        "--bmv2-packets", type=int, default=300, help="random packets for each compiled program"
+    )
+    parser.addoption(
+        "--bmv2-programs",
+        help="folder of NAME.json and NAME.p4info.txt that are compared as well",
+    )
+    parser.addoption("--bmv2-stf", help="folder of NAME.stf with their entries and packets")
     parser.addoption(
         "--no-bmv2", action="store_true", help=f"do not compare with {PROGRAM} although it is there"
     )
@@ -51,9 +60,7 @@ def optional_mirror(request: pytest.FixtureRequest) -> Iterator["Mirror | None"]
 
     mirror = Mirror(load_pipeline())
     yield mirror
-    counts["packets"] = mirror.counts.packets
-    counts["frames"] = mirror.counts.frames
-    counts["nodes"] = mirror.counts.nodes
+    counts.update(asdict(mirror.counts))
     mirror.close()
 
 
@@ -116,6 +123,11 @@ def pytest_terminal_summary(
             f"BMv2 {bmv2_version()} against the embedded switch: {counts['packets']} packets into "
             f"{counts['nodes']} switches, {counts['frames']} frames out, compared byte for byte"
         )
+        if counts.get("undefined") or counts.get("fatal"):
+            text += (
+                f"; {counts['undefined']} packets that P4 leaves undefined, "
+                f"{counts['fatal']} that ended BMv2"
+            )
     elif (reason := _skip_reason(config)) is not None:
         text = f"BMv2 not compared: {reason}"
     else:

@@ -13,11 +13,12 @@ from bmv2_lab.backends.needs import BackendError
 
 DEADLINE_S = 10.0
 
-_STOP, _BOOL, _BYTE, _DOUBLE, _I16, _I32, _I64 = 0, 2, 3, 4, 6, 8, 10
-_STRING, _STRUCT = 11, 12
+I32, I64, STRING = 8, 10, 11
+"""Types of arguments."""
+_STOP, _BOOL, _BYTE, _DOUBLE, _I16, _STRUCT = 0, 2, 3, 4, 6, 12
 _CALL, _EXCEPTION = 1, 3
 _VERSION = 0x80010000
-_SIZES = {_BOOL: 1, _BYTE: 1, _DOUBLE: 8, _I16: 2, _I32: 4, _I64: 8}
+_SIZES = {_BOOL: 1, _BYTE: 1, _DOUBLE: 8, _I16: 2, I32: 4, I64: 8}
 _RESULT = 0
 """Field number of a method's result; the others are its exceptions."""
 
@@ -38,20 +39,24 @@ class Thrift:
 
     def time_elapsed_us(self) -> int:
         """The switch's clock, which stamps packets: microseconds since it started."""
-        return self._call("simple_switch:get_time_elapsed_us")
+        return self.call("simple_switch:get_time_elapsed_us")
 
     def set_queue_rate(self, port: int, packets_per_s: int) -> None:
         """How fast all queues of a port are emptied."""
-        self._call("simple_switch:set_egress_queue_rate", (_I32, port), (_I64, packets_per_s))
+        self.call("simple_switch:set_egress_queue_rate", (I32, port), (I64, packets_per_s))
 
-    def _call(self, method: str, *arguments: tuple[int, int]) -> int:
+    def call(self, method: str, *arguments: tuple[int, int | str]) -> int:
+        """Call `service:method` with (type, value) rows; its result, 0 if that is no integer."""
         self._sequence += 1
         name = method.encode()
         request = struct.pack(">II", _VERSION | _CALL, len(name)) + name
         request += struct.pack(">I", self._sequence)
         for number, (kind, value) in enumerate(arguments, start=1):
             request += struct.pack(">BH", kind, number)
-            request += struct.pack(">i" if kind == _I32 else ">q", value)
+            if isinstance(value, str):
+                request += struct.pack(">I", len(value)) + value.encode()
+            else:
+                request += struct.pack(">i" if kind == I32 else ">q", value)
         try:
             self._socket.sendall(request + bytes([_STOP]))
             return self._answer(method)
@@ -65,7 +70,7 @@ class Thrift:
         result, failed = 0, kind == _EXCEPTION
         while (kind := self._number(1)) != _STOP:
             field = self._number(2)
-            if kind in (_I32, _I64) and field == _RESULT:
+            if kind in (I32, I64) and field == _RESULT:
                 result = int.from_bytes(self._take(_SIZES[kind]), "big", signed=True)
             else:
                 failed |= field != _RESULT
@@ -84,7 +89,7 @@ class Thrift:
         return int.from_bytes(self._take(size), "big")
 
     def _skip(self, kind: int) -> None:
-        if kind == _STRING:
+        if kind == STRING:
             self._take(self._number(4))
         elif kind == _STRUCT:
             while (inner := self._number(1)) != _STOP:

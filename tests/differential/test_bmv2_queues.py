@@ -24,11 +24,11 @@ def test_depth_marks_reports_and_is_stamped(bmv2_mirror: Mirror) -> None:
     never = 0xFFFFFFFF
     node.add("queue_report", keys, "set_queue_report", THRESHOLD, never, 1000, priority=1)
     bmv2 = bmv2_mirror.bmv2(node.switch)
-    bmv2.thrift.set_queue_rate(LEAF_UPLINK, ROCE_QUEUE, RATE)
+    bmv2.thrift.set_priority_queue_rate(LEAF_UPLINK, ROCE_QUEUE, RATE)
     try:
         sent = bmv2.send_all([(HOST_PORT, roce(psn=psn)) for psn in range(FRAMES)])
     finally:
-        bmv2.thrift.set_queue_rate(LEAF_UPLINK, ROCE_QUEUE, 0)
+        bmv2.thrift.set_priority_queue_rate(LEAF_UPLINK, ROCE_QUEUE, 0)
     frames = [frame for port, frame in sent if port == LEAF_UPLINK]
     reports = [ReportBytes(frame, port) for port, frame in sent if port != LEAF_UPLINK]
     assert len(frames) == FRAMES

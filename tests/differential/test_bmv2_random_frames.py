@@ -20,8 +20,10 @@ PACKETS = 1500
 class Configured:
     """A switch with entries in all tables. Nothing in it depends on how long a packet takes."""
 
-    def __init__(self, *, mode: str) -> None:
-        self.switch = EmbeddedSwitch(SwitchProgram.from_json(load_pipeline().bmv2_json))
+    def __init__(self, *, mode: str, switch: EmbeddedSwitch | None = None) -> None:
+        if switch is None:
+            switch = EmbeddedSwitch(SwitchProgram.from_json(load_pipeline().bmv2_json))
+        self.switch = switch
         self.state = self.switch.state
         self.tables = {name.rsplit(".", 1)[-1]: name for name in self.state.tables}
         self.ports()

@@ -58,6 +58,10 @@ class Counts:
     packets: int = 0
     frames: int = 0
     nodes: int = 0
+    undefined: int = 0
+    """Packets whose way or bytes P4 leaves open; not compared."""
+    fatal: int = 0
+    """Packets that ended BMv2."""
 
 
 @dataclass(eq=False, slots=True)

@@ -123,6 +123,12 @@ class _Reader:
             kind, number = self.known[id(entry.cell[5])]
             message.action.Clear()
             setattr(message.action, kind, number)
+        elif in_line and not self.state.profiles[str(table.profile)].with_selector:
+            (cell,) = entry.cell[5]
+            self.own += 1
+            yield self.member(table.message.implementation_id, self.own, cell)
+            message.action.Clear()
+            message.action.action_profile_member_id = self.own
         elif in_line:
             number = table.message.implementation_id
             group = p4r.Entity()

@@ -20,7 +20,7 @@ import grpc
 from finsy.proto import p4i, p4r, p4r_grpc, rpc_code, rpc_status
 
 from tests.support.bmv2_dataplane import Dataplane
-from tests.support.bmv2_thrift import Thrift
+from tests.support.bmv2_thrift import TestThrift
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class Bmv2Switch:
         self.device_id = device_id
         self.address = f"127.0.0.1:{runtime}"
         self._thrift_port = thrift
-        self._thrift: Thrift | None = None
+        self._thrift: TestThrift | None = None
         self._requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
         self._channel = grpc.insecure_channel(
             self.address,
@@ -117,10 +117,10 @@ class Bmv2Switch:
                 pass
 
     @property
-    def thrift(self) -> Thrift:
+    def thrift(self) -> TestThrift:
         """The Thrift connection, opened at its first use."""
         if self._thrift is None:
-            self._thrift = Thrift(self._thrift_port)
+            self._thrift = TestThrift(self._thrift_port)
         return self._thrift
 
     def push(self, p4info: p4i.P4Info, bmv2_json: bytes) -> None:
