@@ -32,7 +32,7 @@ class ProfileMatch:
     """Its name; the one that `fabric.yaml` declares means that the reports are refused for another
     reason (`CollectorCounters.rejected`)."""
     decoded: int
-    """Payloads that decode whole and name known nodes alone."""
+    """Payloads that decode whole, name known nodes alone and tell of a hop or an event."""
     of: int
     """Payloads looked at."""
     evidence: tuple[str, ...]
@@ -63,10 +63,11 @@ class _Reading:
     checks: dict[str, _Checks] = field(default_factory=dict)
 
     @property
-    def score(self) -> tuple[int, int]:
-        """The better of two readings has the higher one."""
+    def score(self) -> int:
+        """The better of two readings has the higher one: a stack that agrees with stamps and
+        cables weighs more than a damaged report that happens to decode."""
         checks = self.checks.values()
-        return len(self.datagrams), sum(check.passed - check.failed for check in checks)
+        return len(self.datagrams) + sum(check.passed - check.failed for check in checks)
 
     def note(self, name: str, holds: bool) -> None:
         self.checks.setdefault(name, _Checks()).note(holds)
@@ -85,7 +86,7 @@ def detect_profiles(
     readings = [_read(recent, dialect, view) for dialect in DIALECTS.values()]
     best_score = max(reading.score for reading in readings)
     best = [reading for reading in readings if reading.score == best_score]
-    if best_score[0] * 2 <= len(recent):
+    if len(best[0].datagrams) * 2 <= len(recent):
         return []
     if any(reading.datagrams != best[0].datagrams for reading in best):
         return []
@@ -102,13 +103,23 @@ def _read(payloads: Iterable[bytes], dialect: Dialect, view: TelemetryFabric) ->
         except DecodeError:
             continue
         node_ids = set(_node_ids(datagram))
-        if not node_ids <= view.nodes.keys():
+        if not node_ids <= view.nodes.keys() or not any(map(_tells_of_a_hop, datagram.reports)):
             continue
         reading.datagrams.append(datagram)
         reading.node_ids |= node_ids
         for report in datagram.reports:
             _check(report, datagram.header.node_id, reading, view)
     return reading
+
+
+def _tells_of_a_hop(report: Report) -> bool:
+    """Whether there are values of any node: a report without is one whose stack went unseen."""
+    own = report.metadata
+    if report.packet.stack is not None or report.is_event:
+        return True
+    return own is not None and any(
+        value is not None for value in (own.ingress_port, own.ingress_tstamp, own.egress_tstamp)
+    )
 
 
 def _node_ids(datagram: Datagram) -> Iterable[int]:
