@@ -202,7 +202,7 @@ def _profile(program: SwitchProgram, frames: list[bytes]) -> dict[str, float]:
             groups["match"] += own_s
         elif name.startswith(("deparse", "calculation_")) or "'pack'" in name or "'join'" in name:
             groups["deparser"] += own_s
-        elif name in ("ingress", "egress", "start") or file.endswith("switch/switch.py"):
+        elif name in ("ingress", "egress", "start") or file.endswith("switch/traffic_manager.py"):
             groups["traffic_manager"] += own_s
         else:
             groups["rest"] += own_s

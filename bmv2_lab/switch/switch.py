@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The embedded switch: ingress and egress halves around a traffic manager that the caller owns.
 
-BMv2's rules hold (docs of simple_switch): an ingress clone is the packet as received, parsed again,
-with all metadata zero but its field list; an egress clone keeps the headers as they are at the end
-of egress; resubmit and recirculate start over with the listed fields only.
+`traffic_manager` has what is neither: clones, multicast, packets that start over.
 """
 
 from collections.abc import Callable
@@ -13,22 +11,12 @@ from bmv2_lab.switch import layout as phv
 from bmv2_lab.switch.errors import INVALID_ARGUMENT, NOT_FOUND, StateError
 from bmv2_lab.switch.hashes import CUSTOM_CRC_BITS, HashFunction, crc_function, toeplitz_function
 from bmv2_lab.switch.log_messages import fill_message
-from bmv2_lab.switch.packet_primitives import DROP_PORT
-from bmv2_lab.switch.packets import EgressCopy, EgressHalf, Emitted, IngressHalf, Output
+from bmv2_lab.switch.packets import EgressCopy, EgressHalf, Emitted, IngressHalf
 from bmv2_lab.switch.state import SwitchState
 from bmv2_lab.switch.tables import NO_ACTION
+from bmv2_lab.switch.traffic_manager import TrafficManager
 from bmv2_lab.switch.translate import SwitchProgram
 
-INSTANCE_NORMAL = 0
-INSTANCE_INGRESS_CLONE = 1
-INSTANCE_EGRESS_CLONE = 2
-INSTANCE_COALESCED = 3
-INSTANCE_RECIRCULATED = 4
-INSTANCE_REPLICATED = 5
-INSTANCE_RESUBMITTED = 6
-
-# A packet may start over this often; BMv2 would go on for ever.
-RESTART_LIMIT = 64
 LOG_LIMIT = 1000  # lines of log_msg kept per switch
 
 DigestHook = Callable[[int, list[int]], None]
@@ -64,7 +52,6 @@ class EmbeddedSwitch:
         self.on_packet_out: PacketHook | None = None
         self.clock_ns: Callable[[], int] = lambda: 0  # of idle timeouts; the server's own
         self.down_ports: set[int] = set()
-        self.dropped_restarts = 0
         self.load(program)
 
     def load(self, program: SwitchProgram) -> None:
@@ -76,11 +63,17 @@ class EmbeddedSwitch:
         for profile in self.state.profiles.values():
             profile.down_ports.update(self.down_ports)
         layout = program.layout
-        self._slots = layout.slots
         self._no_action = [None, NO_ACTION, True, 0, 0]
         self._generation = object()
         template = list(layout.template)
         template[phv.GENERATION_SLOT] = self._generation
+        manager = self._manager = TrafficManager(
+            program,
+            self.state,
+            cpu_port=self.cpu_port,
+            send_digest=self._digest,
+            packet_in=self._packet_in,
+        )
         namespace = program.namespace(self.state.random)
         namespace.update(self.state.arrays)
         namespace.update(
@@ -89,8 +82,8 @@ class EmbeddedSwitch:
             new=tuple.__new__,  # of a named tuple, without the call of its own
             EgressCopy=EgressCopy,
             Emitted=Emitted,
-            after_ingress=self._after_ingress,
-            after_egress=self._after_egress,
+            after_ingress=manager.after_ingress,
+            after_egress=manager.after_egress,
             random_between=self.state.random.randint,
             log_message=self._log_message,
             clock_ns=lambda: self.clock_ns(),
@@ -114,30 +107,19 @@ class EmbeddedSwitch:
             namespace[f"hits_{number}"] = table.hits
             namespace[f"single_{number}"] = table.single
         self.namespace: dict[str, Any] = namespace
-        self._metadata_end = layout.metadata_end
-        self._metadata_zero = [
-            b"" if value == b"" else 0
-            for value in layout.template[phv.METADATA_START : layout.metadata_end]
-        ]
         self.ingress: IngressHalf = namespace["ingress"]
         self.egress: EgressHalf = namespace["egress"]
-        self._pipeline_ingress = namespace["pipeline_ingress"]
-        self._parse = namespace["parse_packet"]
-        self._start = namespace["start"]
-        self._deparse = namespace["deparse"]
-        sink = layout.slots.sink
+        manager.bind(namespace)
 
-        def intrinsic(name: str) -> int:
-            number = layout.intrinsic(name)
-            return sink if number is None else number
+    @property
+    def dropped_restarts(self) -> int:
+        """Packets of this program that started over too often."""
+        return self._manager.dropped_restarts
 
-        self._ingress_port = intrinsic("standard_metadata.ingress_port")
-        self._egress_spec = intrinsic("standard_metadata.egress_spec")
-        self._instance_type = intrinsic("standard_metadata.instance_type")
-        self._packet_length = intrinsic("standard_metadata.packet_length")
-        self._egress_rid = intrinsic("intrinsic_metadata.egress_rid")
-        self._mcast_grp = layout.intrinsic("intrinsic_metadata.mcast_grp")
-        self._priority = layout.intrinsic("intrinsic_metadata.priority")
+    def _digest(self, number: int, values: list[int]) -> None:
+        """The program has sent a digest."""
+        if self.on_digest is not None:
+            self.on_digest(number, values)
 
     def _packet_in(self, frame: bytes) -> None:
         """A frame has left on the CPU port."""
@@ -190,145 +172,6 @@ class EmbeddedSwitch:
         if len(key) < 4 or len(key) % 4:
             raise StateError(INVALID_ARGUMENT, "a Toeplitz key has a multiple of four bytes")
         self._set_hash(calculation, {"toeplitz"}, toeplitz_function(key))
-
-    # Traffic manager, the less common ways
-
-    def _copy(self, port: int, packet: list[Any]) -> EgressCopy:
-        queue = packet[self._priority] if self._priority is not None else 0
-        return EgressCopy(port, queue, packet[self._slots.packet_length], packet)
-
-    def _replicate(
-        self, packet: list[Any], replicas: tuple[tuple[int, int], ...]
-    ) -> list[EgressCopy]:
-        """One copy per replica; the last one takes over the packet itself."""
-        if len(replicas) == 1:
-            ((port, instance),) = replicas
-            packet[self._slots.flags] = 0
-            packet[self._egress_rid] = instance
-            return [self._copy(port, packet)]
-        copies = []
-        for number, (port, instance) in enumerate(replicas, start=1):
-            replica = packet if number == len(replicas) else packet[:]
-            replica[self._slots.flags] = 0
-            replica[self._egress_rid] = instance
-            copies.append(self._copy(port, replica))
-        return copies
-
-    def _keep_only(self, source: list[Any], target: list[Any], field_list: int) -> None:
-        """Zero the metadata of `target`, then take over the fields of the list."""
-        target[phv.METADATA_START : self._metadata_end] = self._metadata_zero
-        self._keep_fields(source, target, field_list)
-
-    def _keep_fields(self, source: list[Any], target: list[Any], field_list: int) -> None:
-        """Take over the fields of the list."""
-        kept = self.program.field_lists.get(field_list)
-        if kept is None:
-            return
-        for begin, end in kept.ranges:
-            target[begin:end] = source[begin:end]
-        for number, mask in kept.bits:
-            target[number] = target[number] & ~mask | source[number] & mask
-
-    def _clone(self, packet: list[Any], clone: list[Any], instance_type: int) -> list[EgressCopy]:
-        session = self.state.clone_sessions.get(packet[self._slots.clone_session])
-        if session is None:
-            return []
-        clone[self._instance_type] = instance_type
-        return self._replicate(clone, session.replicas)
-
-    def _learn(self, packet: list[Any]) -> None:
-        number = packet[self._slots.learn_list]
-        item = self.program.learn_lists.get(number)
-        if item is None or self.on_digest is None:
-            return
-        values = []
-        for element in item["elements"]:
-            header, field = self.program.layout.field(element["value"], f"learn_lists[{number}]")
-            value = 0
-            for piece in field.pieces:
-                part = packet[header.base + piece.slot] >> piece.shift & (1 << piece.bits) - 1
-                value = value << piece.bits | part
-            values.append(value)
-        self.on_digest(number, values)
-
-    def _after_ingress(self, packet: list[Any]) -> list[EgressCopy]:
-        """Clone, digest, resubmit and multicast, in BMv2's order."""
-        place = self._slots
-        copies: list[EgressCopy] = []
-        for _ in range(RESTART_LIMIT):
-            flags = packet[place.flags]
-            if flags & phv.FLAG_CLONE and packet[place.clone_session] in self.state.clone_sessions:
-                clone = self._start(packet[place.frame], packet[place.ingress_length])
-                clone[self._ingress_port] = packet[self._ingress_port]
-                clone[place.rounds] = packet[place.rounds]
-                self._parse(clone)
-                self._keep_only(packet, clone, packet[place.clone_list])
-                copies += self._clone(packet, clone, INSTANCE_INGRESS_CLONE)
-            if flags & phv.FLAG_LEARN:
-                self._learn(packet)
-            if not flags & phv.FLAG_RESUBMIT:
-                return copies + self._deliver(packet)
-            packet = self._restart(
-                packet,
-                packet[place.frame],
-                packet[place.resubmit_list],
-                INSTANCE_RESUBMITTED,
-            )
-        self.dropped_restarts += 1
-        return copies
-
-    def _deliver(self, packet: list[Any]) -> list[EgressCopy]:
-        """Multicast, drop or unicast at the end of ingress."""
-        group = packet[self._mcast_grp] if self._mcast_grp is not None else 0
-        if group:
-            packet[self._instance_type] = INSTANCE_REPLICATED
-            return self._replicate(packet, self.state.multicast_groups.get(group, ()))
-        port = packet[self._egress_spec]
-        if port == DROP_PORT:
-            return []
-        packet[self._instance_type] = INSTANCE_NORMAL
-        return [self._copy(port, packet)]
-
-    def _restart(
-        self, old: list[Any], frame: bytes, field_list: int, instance_type: int
-    ) -> list[Any]:
-        """A packet that has run ingress again, with the listed fields kept."""
-        packet: list[Any] = self._start(frame, len(frame))
-        self._keep_fields(old, packet, field_list)
-        packet[self._instance_type] = instance_type
-        packet[self._packet_length] = len(frame)
-        self._parse(packet)
-        self._pipeline_ingress(packet)
-        return packet
-
-    def _after_egress(self, packet: list[Any], port: int, _egress_tstamp: int) -> list[Output]:
-        """Egress clone, then drop, recirculate or send."""
-        place = self._slots
-        flags = packet[place.flags]
-        outputs: list[Output] = []
-        if flags & phv.FLAG_CLONE:
-            clone = packet[:]
-            clone[place.flags] = 0
-            self._keep_only(packet, clone, packet[place.clone_list])
-            outputs += self._clone(packet, clone, INSTANCE_EGRESS_CLONE)
-        if packet[self._egress_spec] == DROP_PORT:
-            return outputs
-        if not flags & phv.FLAG_RECIRCULATE:
-            frame = self._deparse(packet)
-            if port == self.cpu_port:
-                self._packet_in(frame)
-            outputs.append(Emitted(port, frame))
-            return outputs
-        rounds = packet[place.rounds] + 1
-        if rounds > RESTART_LIMIT:
-            self.dropped_restarts += 1
-            return outputs
-        packet[place.flags] = 0  # BMv2 cuts only what is sent: the next round gets all bytes
-        again = self._restart(
-            packet, self._deparse(packet), packet[place.recirculate_list], INSTANCE_RECIRCULATED
-        )
-        again[place.rounds] = rounds
-        return [*outputs, *self._after_ingress(again)]
 
     def _log_message(self, text: str, values: tuple[int, ...]) -> None:
         if len(self.state.log) < LOG_LIMIT:

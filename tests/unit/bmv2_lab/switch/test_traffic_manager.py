@@ -5,7 +5,7 @@ from typing import Any
 
 from bmv2_lab.switch import EmbeddedSwitch, Emitted
 from bmv2_lab.switch.state import CloneSession
-from bmv2_lab.switch.switch import (
+from bmv2_lab.switch.traffic_manager import (
     INSTANCE_EGRESS_CLONE,
     INSTANCE_INGRESS_CLONE,
     INSTANCE_REPLICATED,
