@@ -26,7 +26,13 @@ D_CONTENT = 8
 D_DESTINATION = 9
 D_REPEATED = 10
 D_HOPS = 11
-D_COLUMNS = 12
+D_FAULT = 12
+"""`ReasonCode` of a datagram that decodes and tells nothing about this fabric's links; else 0."""
+D_STAMPS = 13
+"""Not 0 if any stamp is in it."""
+D_NUMBER = 14
+"""Word of the sequence number, which is no part of the content."""
+D_COLUMNS = 15
 D_BYTES = 8 * D_COLUMNS
 
 STATUS_OK = 0
@@ -139,6 +145,10 @@ class ReasonCode(IntEnum):
     INT_STACK_LENGTH = 24
     INT_HOP_LENGTH = 25
     UNKNOWN_NODE = 26
+    NO_PACKET = 27
+    TLV_TYPE = 28
+    TLV_LENGTH = 29
+    HEADER_LENGTH = 30
 
 
 REASON_CODES_END = max(ReasonCode) + 1

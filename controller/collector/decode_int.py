@@ -124,43 +124,41 @@ def _decode_stack(
     queue_at = ports_at + ((bitmap >> 14 & 1) + (bitmap >> 13 & 1)) * 4
     ingress_at = queue_at + (bitmap >> 12 & 1) * 4
     egress_at = ingress_at + (bitmap >> 11 & 1) * 8
-    fault = 0 if bitmap & 0x8000 else _UNKNOWN_NODE
+    fault = 0
+    stamps = 0
     at = offset + hop_count * hop_bytes
     for index in range(hop_count):
         at -= hop_bytes
         hop = hops + index * c.H_BYTES
-        row = -1
-        if bitmap & 0x8000:
-            node_id = be32(at)
-            if node_id != _NO_NODE:
-                row = node_row(tables, node_id)
-        put(hop, c.H_NODE, row)
+        ingress = be64(at + ingress_at) if has_ingress else 0
+        egress = be64(at + egress_at) if has_egress else 0
+        ingress = 0 if ingress == -1 else ingress
+        egress = 0 if egress == -1 else egress
+        stamps |= ingress | egress
+        node_id = be32(at) if bitmap & 0x8000 else _NO_NODE
+        row = node_row(tables, node_id) if node_id != _NO_NODE else -1
         if row < 0:
             fault = _UNKNOWN_NODE
             continue
         node = node_at(tables, row)
+        if ingress == get(node, c.N_INGRESS_ONES):
+            ingress = 0
+        if egress == get(node, c.N_EGRESS_ONES):
+            egress = 0
+        if ingress == 0 and has_ingress:
+            count_up(datagram, c.D_NO_INGRESS_TSTAMP)
+        if egress == 0 and has_egress:
+            count_up(datagram, c.D_NO_EGRESS_TSTAMP)
         ports = be32(at + ports_at) if has_ports else UNKNOWN_U32
+        queue = be32(at + queue_at) if has_queue else UNKNOWN_U32
+        put(hop, c.H_NODE, row)
         put(hop, c.H_INGRESS_PORT, ports >> 16)
         put(hop, c.H_EGRESS_PORT, ports & 0xFFFF)
-        queue = be32(at + queue_at) if has_queue else UNKNOWN_U32
         put(hop, c.H_QUEUE_ID, queue >> 24)
         put(hop, c.H_QUEUE_DEPTH, queue & 0xFFFFFF if queue != UNKNOWN_U32 else UNKNOWN_U32)
-        stamp = 0
-        if has_ingress:
-            stamp = be64(at + ingress_at)
-            if stamp == -1 or stamp == get(node, c.N_INGRESS_ONES):
-                stamp = 0
-            if stamp == 0:
-                count_up(datagram, c.D_NO_INGRESS_TSTAMP)
-        put(hop, c.H_INGRESS_TSTAMP, stamp)
-        stamp = 0
-        if has_egress:
-            stamp = be64(at + egress_at)
-            if stamp == -1 or stamp == get(node, c.N_EGRESS_ONES):
-                stamp = 0
-            if stamp == 0:
-                count_up(datagram, c.D_NO_EGRESS_TSTAMP)
-        put(hop, c.H_EGRESS_TSTAMP, stamp)
+        put(hop, c.H_INGRESS_TSTAMP, ingress)
+        put(hop, c.H_EGRESS_TSTAMP, egress)
+    put(datagram, c.D_STAMPS, get(datagram, c.D_STAMPS) | stamps)
     return fault
 
 
@@ -174,24 +172,23 @@ def decode_report_values(
     ingress_at = queue_at + (bitmap >> 12 & 1) * 4
     egress_at = ingress_at + (bitmap >> 11 & 1) * 8
     ports = be32(offset) if bitmap & 0x4000 else UNKNOWN_U32
+    queue = be32(offset + queue_at) if bitmap & 0x1000 else UNKNOWN_U32
+    ingress = be64(offset + ingress_at) if bitmap & 0x0800 else 0
+    egress = be64(offset + egress_at) if bitmap & 0x0400 else 0
+    ingress = 0 if ingress == -1 else ingress
+    egress = 0 if egress == -1 else egress
+    put(datagram, c.D_STAMPS, get(datagram, c.D_STAMPS) | ingress | egress)
+    if ingress == get(node, c.N_INGRESS_ONES):
+        ingress = 0
+    if egress == get(node, c.N_EGRESS_ONES):
+        egress = 0
+    if ingress == 0 and bitmap & 0x0800:
+        count_up(datagram, c.D_NO_INGRESS_TSTAMP)
+    if egress == 0 and bitmap & 0x0400:
+        count_up(datagram, c.D_NO_EGRESS_TSTAMP)
     put(report, c.R_INGRESS_PORT, ports >> 16)
     put(report, c.R_EGRESS_PORT, ports & 0xFFFF)
-    queue = be32(offset + queue_at) if bitmap & 0x1000 else UNKNOWN_U32
     put(report, c.R_QUEUE_ID, queue >> 24)
     put(report, c.R_QUEUE_DEPTH, queue & 0xFFFFFF if queue != UNKNOWN_U32 else UNKNOWN_U32)
-    stamp = 0
-    if bitmap & 0x0800:
-        stamp = be64(offset + ingress_at)
-        if stamp == -1 or stamp == get(node, c.N_INGRESS_ONES):
-            stamp = 0
-        if stamp == 0:
-            count_up(datagram, c.D_NO_INGRESS_TSTAMP)
-    put(report, c.R_INGRESS_TSTAMP, stamp)
-    stamp = 0
-    if bitmap & 0x0400:
-        stamp = be64(offset + egress_at)
-        if stamp == -1 or stamp == get(node, c.N_EGRESS_ONES):
-            stamp = 0
-        if stamp == 0:
-            count_up(datagram, c.D_NO_EGRESS_TSTAMP)
-    put(report, c.R_EGRESS_TSTAMP, stamp)
+    put(report, c.R_INGRESS_TSTAMP, ingress)
+    put(report, c.R_EGRESS_TSTAMP, egress)

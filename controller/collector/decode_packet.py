@@ -5,11 +5,13 @@ Functions return 0, a `ReasonCode` of a packet that does not decode, or the nega
 that decodes and tells nothing about this fabric's links.
 """
 
+from typing import Any
+
 from controller.collector import columns as c
 from controller.collector.columns import ReasonCode
 from controller.collector.decode_int import NPT_INSERTED_UDP, NPT_UDP_PORT, decode_int
 from controller.collector.fabric_tables import FabricTables, node_at, node_row
-from controller.collector.kernel import part
+from controller.collector.kernel import SOURCES_DIGEST, entry, part
 from controller.collector.loads import be16, be32, be64, get, mix, put, u8
 from controller.telemetry.packet import (
     NETWORK_ETHERNET,
@@ -271,3 +273,15 @@ def same_key(a: int, b: int) -> bool:
         and get(a, c.R_SRC_HIGH) == get(b, c.R_SRC_HIGH)
         and get(a, c.R_DST_HIGH) == get(b, c.R_DST_HIGH)
     )
+
+
+def _hash_row_entry(digest: int) -> Any:  # noqa: ANN401
+    def hash_row(report: int, tables: FabricTables) -> None:
+        """`set_hash`, for rows that were not decoded here."""
+        if digest != 0:
+            set_hash(tables, report)
+
+    return entry(hash_row)
+
+
+hash_row = _hash_row_entry(SOURCES_DIGEST)

@@ -165,10 +165,15 @@ def _decode_datagram(
     put(datagram, c.D_HOPS, 0)
     put(datagram, c.D_NO_INGRESS_TSTAMP, 0)
     put(datagram, c.D_NO_EGRESS_TSTAMP, 0)
+    put(datagram, c.D_FAULT, 0)
+    put(datagram, c.D_STAMPS, 0)
     if offset + 8 > end:
         put(datagram, c.D_STATUS, _TRUNCATED)
         return
     word = be32(offset)
+    if tables.any_v05 != 0 and word >> 28 == 0:
+        put(datagram, c.D_STATUS, c.STATUS_SLOW)
+        return
     row = node_row(tables, be32(offset + 4))
     if row < 0:
         # a stranger's version is judged first
@@ -184,7 +189,8 @@ def _decode_datagram(
     put(datagram, c.D_NODE, row)
     put(datagram, c.D_HW_ID, (word >> 22 & 0x3F) >> get(node, c.N_HW_ID_SHIFT))
     put(datagram, c.D_SEQUENCE, word & 0x3FFFFF)
-    put(datagram, c.D_CONTENT, content_hash(offset, end, tables.seed))
+    put(datagram, c.D_NUMBER, word)
+    put(datagram, c.D_CONTENT, content_hash(offset + 4, end, tables.seed))
     reports = 0
     hops = 0
     fault = 0
@@ -219,10 +225,9 @@ def _decode_datagram(
         hops += get(report, c.R_HOPS)
         reports += 1
         at = after
-    if status == 0:
-        status = fault
     put(datagram, c.D_STATUS, status)
-    if status == 0:
+    put(datagram, c.D_FAULT, fault)
+    if status == 0 and fault == 0:
         put(datagram, c.D_REPORTS, reports)
         put(datagram, c.D_HOPS, hops)
 
@@ -246,8 +251,10 @@ def _decode_report(
     metadata_words = head >> 8 & 0xFF
     if report_type > 1:
         return _REPORT_TYPE
-    if inner_type < 3 or inner_type > 5:
-        return c.STATUS_SLOW if inner_type == 1 or inner_type == 2 else _INNER_TYPE
+    if inner_type < 3:
+        return c.STATUS_SLOW  # no packet, or one among TLVs
+    if inner_type > 5:
+        return _INNER_TYPE
     inner = body
     if report_type == 1:
         inner += 8 + metadata_words * 4
@@ -284,7 +291,7 @@ def _decode_all_entry(digest: int) -> Any:  # noqa: ANN401
             for index in range(taken):
                 datagram = rows.datagrams + index * c.D_BYTES
                 status = get(datagram, c.D_STATUS)
-                if status == 0:
+                if status == 0 and get(datagram, c.D_FAULT) == 0:
                     count_up(totals, 0)
                     put(totals, 3, get(totals, 3) + get(datagram, c.D_HOPS))
                 elif status < 0:

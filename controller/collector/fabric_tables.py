@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from controller.collector import columns as c
 from controller.collector.kernel import part
 from controller.collector.loads import address_of, get
-from controller.telemetry.dialect import STANDARD, Dialect
+from controller.telemetry.profiles import STANDARD, Dialect, ReportFormat
 from controller.telemetry.topology import HOST_END, TelemetryFabric
 
 Array = NDArray[np.int64]
@@ -36,6 +36,8 @@ class FabricTables(NamedTuple):
     """By DSCP: the one without the mark; -1 where it marks nothing."""
     int_udp_port: int
     """-1: none."""
+    any_v05: int
+    """1 where a node sends reports v0.5, whose sender the compiled decoder does not look for."""
     seed: int
     """Of all hashes: nobody can prepare reports that fall into one place of a table."""
 
@@ -91,6 +93,7 @@ def fabric_tables(fabric: TelemetryFabric, *, seed: int) -> FabricArrays:
         far_ends=address_of(far_ends),
         original_dscp=address_of(original_dscp),
         int_udp_port=int_udp_port,
+        any_v05=any(node.dialect.report_format is ReportFormat.V05 for node in nodes),
         seed=seed,
     )
     return FabricArrays(table, slots, far_ends, original_dscp, addresses)

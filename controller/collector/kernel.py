@@ -13,19 +13,21 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from controller.telemetry import stamp_kernel
+from controller.telemetry import loss, packet, postcards, rejected, seen, stamp_kernel
+from correction import records
 
+_CONSTANTS_FROM = (loss, packet, postcards, rejected, seen, stamp_kernel, records)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _digest() -> int:
-    here = Path(__file__).parent
-    sources = [*sorted(here.glob("*.py")), Path(stamp_kernel.__file__)]
     whole = hashlib.sha256()
-    for source in sources:
+    for source in sorted(Path(__file__).parent.glob("*.py")):
         text = source.read_bytes()
-        if source.parent != here or b"@part" in text or b"_COLUMNS" in text:
+        if b"@part" in text or b"_COLUMNS" in text:
             whole.update(text)
+    for module in _CONSTANTS_FROM:
+        whole.update(Path(module.__file__ or "").read_bytes())
     return int.from_bytes(whole.digest()[:7], "big") | 1
 
 
@@ -33,9 +35,18 @@ SOURCES_DIGEST = _digest()
 """Never 0; an entry point holds it as a free variable, which is part of numba's cache key."""
 
 
+_PART: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+"""Nothing outside calls a part, so that it needs no wrapper, whose making takes as long."""
+
+
 def part(function: _F) -> _F:
     """A function that entry points are made of; compiled with them."""
-    return cast("_F", numba.njit(nogil=True, error_model="numpy")(function))
+    return cast("_F", numba.njit(**_PART)(function))
 
 
 def entry(function: _F) -> _F:

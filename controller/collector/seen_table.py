@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.collector.kernel import part
+from controller.collector.kernel import SOURCES_DIGEST, entry, part
 from controller.collector.loads import address_of, get, prefetch, put
-from controller.telemetry.seen import REPORTS_REMEMBERED
+from controller.telemetry.seen import REPORTS_REMEMBERED, SeenReports, Sight, digest_and_number
 
 SEEN_YOUNGER = 0
 SEEN_OLDER = 1
@@ -22,22 +22,28 @@ SEEN_REMEMBERED = 3
 SEEN_MASK = 4
 SEEN_COLUMNS = 5
 
+NEW = 0
+REPEATED = 1
+REPLICA = 2
+SIGHTS = (Sight.NEW, Sight.REPEATED, Sight.REPLICA)
+"""By number."""
+
 
 class SeenTables(NamedTuple):
     """The state row and both tables."""
 
     state: NDArray[np.int64]
     tables: NDArray[np.int64]
-    """int64[2, slots]: a content or 0; memory is touched as it is filled."""
+    """int64[2, slots, 2]: content (0: free) and number; memory is touched as it is filled."""
 
 
 def seen_tables(*, remembered: int = REPORTS_REMEMBERED) -> SeenTables:
     """Nothing seen yet."""
     slots = 1 << (2 * remembered - 1).bit_length()
-    tables = np.zeros((2, slots), np.int64)
+    tables = np.zeros((2, slots, 2), np.int64)
     state = np.zeros(SEEN_COLUMNS, np.int64)
     state[SEEN_YOUNGER] = address_of(tables)
-    state[SEEN_OLDER] = address_of(tables) + 8 * slots
+    state[SEEN_OLDER] = address_of(tables) + 16 * slots
     state[SEEN_REMEMBERED] = remembered
     state[SEEN_MASK] = slots - 1
     return SeenTables(state, tables)
@@ -45,38 +51,79 @@ def seen_tables(*, remembered: int = REPORTS_REMEMBERED) -> SeenTables:
 
 @part
 def expect(seen: int, content: int) -> None:
-    """`repeats` will soon be asked for the content."""
-    at = 8 * (content & get(seen, SEEN_MASK))
+    """`look` will soon be asked for the content."""
+    at = 16 * (content & get(seen, SEEN_MASK))
     prefetch(get(seen, SEEN_YOUNGER) + at)
     prefetch(get(seen, SEEN_OLDER) + at)
 
 
 @part
-def repeats(seen: int, content: int) -> bool:
-    """Whether the content has been seen; it counts as seen from now on."""
+def _find(table: int, mask: int, content: int) -> int:
+    """Address of the content's slot, or of the free one where it would be."""
+    slot = content & mask
+    while True:
+        at = table + 16 * slot
+        found = get(at, 0)
+        if found == content or found == 0:
+            return at
+        slot = (slot + 1) & mask
+
+
+@part
+def look(seen: int, content: int, number: int) -> int:
+    """What is known of a content (its hash) with a number; it counts as seen from now on."""
     if content == 0:
         content = 1
     mask = get(seen, SEEN_MASK)
     younger, older = get(seen, SEEN_YOUNGER), get(seen, SEEN_OLDER)
-    slot = content & mask
-    found = get(younger, slot)
-    while found != 0:
-        if found == content:
-            return True
-        slot = (slot + 1) & mask
-        found = get(younger, slot)
-    put(younger, slot, content)
-    slot = content & mask
-    found = get(older, slot)
-    while found != 0 and found != content:
-        slot = (slot + 1) & mask
-        found = get(older, slot)
+    at = _find(younger, mask, content)
+    if get(at, 0) != 0:
+        return REPEATED if get(at, 1) == number else REPLICA
+    before = _find(older, mask, content)
+    sight = NEW
+    known = number
+    if get(before, 0) != 0:
+        known = get(before, 1)
+        sight = REPEATED if known == number else REPLICA
+    put(at, 0, content)
+    put(at, 1, known)
     count = get(seen, SEEN_COUNT) + 1
     if count >= get(seen, SEEN_REMEMBERED):
-        for index in range(mask + 1):
+        for index in range(2 * (mask + 1)):
             put(older, index, 0)
         put(seen, SEEN_YOUNGER, older)
         put(seen, SEEN_OLDER, younger)
         count = 0
     put(seen, SEEN_COUNT, count)
-    return found == content
+    return sight
+
+
+def _look_entry(digest: int):  # noqa: ANN202
+    def look_one(seen: int, content: int, number: int) -> int:
+        """`look`, for callers that are not compiled."""
+        return look(seen, content, number) if digest != 0 else NEW
+
+    return entry(look_one)
+
+
+look_one = _look_entry(SOURCES_DIGEST)
+
+
+class CompiledSeen(SeenReports):
+    """`SeenReports` in the tables of the compiled loop.
+
+    The contents that Python looks up are hashed by Python: a datagram is always looked up on the
+    same side, so that the two hashes need not agree.
+    """
+
+    def __init__(self, *, remembered: int = REPORTS_REMEMBERED) -> None:
+        self._arrays = seen_tables(remembered=remembered)
+        self.state = self._arrays.state
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._arrays.tables[:, :, 0]))
+
+    def look(self, content: bytes) -> Sight:
+        """What the content is; it counts as seen from now on."""
+        digest, number = digest_and_number(content)
+        return SIGHTS[look_one(address_of(self.state), digest, int.from_bytes(number, "big"))]

@@ -102,6 +102,20 @@ class PathJoiner:
         while self._pending:
             self._close_oldest()
 
+    # ------------------------------------------------------------ for who keeps the reports himself
+
+    def join(self, pieces: Sequence[Piece]) -> list[Piece] | None:
+        """Emit the path that the newest of one packet's reports completes.
+
+        What is left of them; None if there is no path yet.
+        """
+        pending = _Pending(pieces[0].capture_collector_ns, list(pieces))
+        return pending.pieces if self._emit_path(pending) else None
+
+    def give_up(self, pieces: Sequence[Piece]) -> None:
+        """Emit the reports of one packet that will not become whole."""
+        self._close(_Pending(pieces[0].capture_collector_ns, list(pieces)))
+
     # ------------------------------------------------------------ joining
 
     def _emit_path(self, pending: _Pending) -> bool:

@@ -48,10 +48,7 @@ class SeenReports:
         A 64-bit hash stands for the content: one in 2^46 reports is taken for another. Of replicas
         the first one's number is remembered.
         """
-        start = _NUMBER_START.get(content[0] >> 4, 0) if content else 0
-        end = start + _NUMBER_BYTES
-        number = content[start:end]
-        digest = hash(content[:start] + content[end:] if start else content[end:])
+        digest, number = digest_and_number(content)
         known = self._younger.get(digest)
         if known is None:
             known = self._older.get(digest)
@@ -63,3 +60,11 @@ class SeenReports:
         if known is None:
             return Sight.NEW
         return Sight.REPEATED if known == number else Sight.REPLICA
+
+
+def digest_and_number(content: bytes) -> tuple[int, bytes]:
+    """(64-bit hash of all but the word with the sequence number, that word)."""
+    start = _NUMBER_START.get(content[0] >> 4, 0) if content else 0
+    end = start + _NUMBER_BYTES
+    rest = content[:start] + content[end:] if start else content[end:]
+    return hash(rest), content[start:end]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins reports with the compiled loop, and answers when it asks for the reference joiner."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from controller.collector import join_state as j
+from controller.collector import run_batch as run
+from controller.collector.decode_packet import hash_row
+from controller.collector.decode_reports import BatchView, DecodedRows
+from controller.collector.fabric_tables import FabricTables
+from controller.collector.join_reports import ASK_CLOSE, ASK_JOIN, ASK_ROOM
+from controller.collector.join_tables import JoinTables, report_row
+from controller.collector.loads import address_of
+from controller.telemetry.postcards import PIECES_PER_PACKET_MAX, PathJoiner
+from controller.telemetry.report import Report
+
+_NO_BATCH = BatchView(0, 0, 0, 0, 0, 0)
+
+
+class CompiledJoiner:
+    """Takes the place of `PathJoiner`; `reference` sees to what is not simple."""
+
+    def __init__(
+        self,
+        tables: JoinTables,
+        fabric: FabricTables,
+        reference: PathJoiner,
+        node_rows: Mapping[int, int],
+    ) -> None:
+        self._tables = tables
+        self._fabric = fabric
+        self._reference = reference
+        self._node_rows = node_rows
+        self._progress = np.zeros(run.P_COLUMNS, np.int64)
+
+    @property
+    def complete_count(self) -> int:
+        """Packets with every hop from host to host."""
+        return self._reference.complete_count + int(self._tables.state[j.J_COMPLETE])
+
+    @property
+    def incomplete_count(self) -> int:
+        """Packets with some hops missing."""
+        return self._reference.incomplete_count + int(self._tables.state[j.J_INCOMPLETE])
+
+    @property
+    def resent_count(self) -> int:
+        """Packets that were sent more than once while their reports waited."""
+        return self._reference.resent_count
+
+    @property
+    def pending_count(self) -> int:
+        """Packets that wait for more reports."""
+        return int(self._tables.state[j.J_PENDING])
+
+    def add(self, node_id: int, report: Report, now_ns: int) -> None:
+        """Take one report of the reference decoder; every node in it must be of the fabric."""
+        node = self._node_rows[node_id]
+        row, hops = report_row(node, report, now_ns, self._node_rows)
+        hash_row(address_of(row), self._fabric)
+        rows = DecodedRows(datagrams=0, reports=0, hops=address_of(hops), shim=0)
+        progress = self._progress
+        progress[run.P_REPORT] = address_of(row)
+        progress[run.P_REPORTS_LEFT] = 1
+        while True:
+            code = run.run_batch(
+                _NO_BATCH,
+                self._fabric,
+                rows,
+                address_of(progress),
+                address_of(self._tables.state),
+                0,
+            )
+            if code == run.FINISHED:
+                return
+            self.answer(code)
+
+    def close(self) -> None:
+        """No more reports will come: close everything that waits."""
+        while (code := run.close_all(address_of(self._tables.state), self._fabric)) != run.FINISHED:
+            self.answer(code)
+
+    def answer(self, code: int) -> None:
+        """Do what the compiled loop has asked for."""
+        group = int(self._tables.state[j.J_GROUP_AT_HAND])
+        if code == ASK_ROOM:
+            self._tables.make_room()
+        elif code == ASK_JOIN:
+            self._join(group)
+        else:
+            assert code == ASK_CLOSE
+            self._reference.give_up([piece for _row, piece in self._tables.pieces(group)])
+            self._tables.forget_group(group)
+
+    def _join(self, group: int) -> None:
+        waiting = self._tables.pieces(group)
+        pieces = [piece for _row, piece in waiting]
+        left = self._reference.join(pieces)
+        if left is not None:
+            kept = {id(piece) for piece in left}
+            self._tables.forget(group, [row for row, piece in waiting if id(piece) not in kept])
+        elif len(pieces) >= PIECES_PER_PACKET_MAX:
+            self._reference.give_up(pieces)
+            self._tables.forget_group(group)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collector for millions of reports a second: compiled loops over batches.
+
+`FastCollector` gives what `telemetry.Collector` gives for the same datagrams in the same order:
+packets, hops and every counter. What is rare - drop and congestion events, dialects that the
+compiled decoder does not know, paths that need more than matching ports - goes through the
+reference's own code at its place in the order, on the same tables.
+"""
+
+import secrets
+
+import numpy as np
+
+from controller.collector import columns as c
+from controller.collector import run_batch as run
+from controller.collector.batch import ReportBatch
+from controller.collector.compiled_joiner import CompiledJoiner
+from controller.collector.decode_reports import BatchView, decoded_arrays
+from controller.collector.fabric_tables import fabric_tables
+from controller.collector.join_tables import JoinTables
+from controller.collector.loads import address_of
+from controller.collector.path_rows import PathTables
+from controller.collector.seen_table import CompiledSeen
+from controller.collector.senders import SenderTable
+from controller.fabric import Fabric
+from controller.telemetry.collector import Collector
+from controller.telemetry.link_references import LinkReferences
+from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
+from controller.telemetry.rejected import SAMPLES_PER_NODE
+from controller.telemetry.topology import TelemetryFabric
+
+_SEED_BITS = 61
+_TSTAMP_NAMES = ("ingress_tstamp", "egress_tstamp")
+
+
+class FastCollector(Collector):
+    """`Collector` that also takes batches; nothing is done in Python per report of a batch."""
+
+    def __init__(
+        self, fabric: Fabric | TelemetryFabric, *, join_window_ns: int = JOIN_WINDOW_NS
+    ) -> None:
+        super().__init__(fabric, join_window_ns=join_window_ns)
+        timelines = self._timelines
+        node_ids = timelines.node_ids.tolist()
+        node_rows = {node_id: row for row, node_id in enumerate(node_ids)}
+        self._arrays = fabric_tables(self._fabric, seed=secrets.randbits(_SEED_BITS) | 1)
+        compiled = self._arrays.nodes[:, c.N_COMPILED]
+        self._senders = SenderTable(
+            node_ids, {node_id: row for node_id, row in node_rows.items() if compiled[row]}
+        )
+        self._trackers = self._senders
+        self._compiled_seen = CompiledSeen()
+        self._seen = self._compiled_seen
+        self._join_tables = JoinTables(node_ids, window_ns=join_window_ns)
+        self._records = PathTables(self._fabric, timelines, self._join_tables)
+        reference = PathJoiner(
+            self._fabric, self._records, LinkReferences(timelines), window_ns=join_window_ns
+        )
+        self._joiner = CompiledJoiner(
+            self._join_tables, self._arrays.addresses, reference, node_rows
+        )
+        self._decoded_rows = decoded_arrays()
+        self._samples = np.zeros((len(node_ids) + 1, run.SAMPLE_COLUMNS), np.int64)
+        self._progress = np.zeros(run.P_COLUMNS, np.int64)
+        self._progress[run.P_REJECTED_SAMPLES] = address_of(self._samples)
+        self._progress[run.P_STRANGERS] = len(node_ids)
+
+    def feed_batch(self, batch: ReportBatch) -> None:
+        """Take all datagrams of a batch, in order."""
+        self._received += batch.count
+        destination_rows = np.array(
+            [self._senders.destination_row(item) for item in batch.destinations], np.int64
+        )
+        view = BatchView(
+            address_of(batch.buffer),
+            address_of(batch.start),
+            address_of(batch.byte_count),
+            address_of(batch.capture_collector_ns),
+            address_of(batch.destination),
+            batch.count,
+        )
+        progress = self._progress
+        progress[: run.P_SENDERS] = 0
+        progress[run.P_DESTINATION_ROWS] = address_of(destination_rows)
+        while True:
+            progress[run.P_SENDERS] = address_of(self._senders.rows)
+            progress[run.P_DESTINATIONS] = self._senders.rows.shape[2]
+            code = run.run_batch(
+                view,
+                self._arrays.addresses,
+                self._decoded_rows.addresses,
+                address_of(progress),
+                address_of(self._join_tables.state),
+                address_of(self._compiled_seen.state),
+            )
+            if code == run.FINISHED:
+                break
+            at_hand = int(progress[run.P_AT_HAND])
+            if code == run.ASK_SENDER:
+                self._senders.make(at_hand)
+            elif code == run.ASK_REFERENCE:
+                self._take_with_reference(batch, at_hand)
+            else:
+                self._joiner.answer(code)
+        self._keep_samples(batch)
+        self._add_counts()
+
+    def _take_with_reference(self, batch: ReportBatch, row: int) -> None:
+        self._keep_samples(batch)
+        destination = batch.destinations[batch.destination[row]]
+        captured_collector_ns = int(batch.capture_collector_ns[row])
+        payload = bytes(batch.payload(row))
+        self._take_or_reject(payload, 0, captured_collector_ns, destination)
+
+    def _keep_samples(self, batch: ReportBatch) -> None:
+        """Keep the newest rejected payloads; what pushed them out of the ring is newer."""
+        for samples in self._samples[self._samples[:, 0] != 0]:
+            count = int(samples[0])
+            for number in range(max(0, count - SAMPLES_PER_NODE), count):
+                row = int(samples[1 + number % SAMPLES_PER_NODE])
+                self._rejected_samples.add(bytes(batch.payload(row)))
+        self._samples[:, 0] = 0
+
+    def _add_counts(self) -> None:
+        """Add what the compiled loop has counted to the totals."""
+        counts = self._progress[run.P_DECODED :].tolist()
+        first = run.P_DECODED
+        self._decoded += counts[run.P_DECODED - first]
+        self._duplicates += counts[run.P_DUPLICATES - first]
+        self._replicas += counts[run.P_REPLICAS - first]
+        missing = counts[run.P_NO_INGRESS_TSTAMP - first : run.P_NO_EGRESS_TSTAMP - first + 1]
+        for name, count in zip(_TSTAMP_NAMES, missing, strict=True):
+            if count:
+                self._missing.counts[name] += count
+        for code, count in enumerate(counts[run.P_REJECTED - first :]):
+            if count:
+                self._rejected[c.reason_of(code)] += count
+        self._progress[first:] = 0
