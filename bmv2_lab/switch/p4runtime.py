@@ -18,7 +18,8 @@ from collections.abc import Iterable
 import grpc
 from finsy.proto import p4r_grpc
 
-from bmv2_lab.switch.p4service import CallAt, ClockNs, SwitchService
+from bmv2_lab.switch.alarm import CallAt, ClockNs
+from bmv2_lab.switch.p4service import SwitchService
 from bmv2_lab.switch.switch import EmbeddedSwitch
 from bmv2_lab.switch.undecodable import UndecodableRequests
 

@@ -2,8 +2,7 @@
 """The P4Runtime service of one switch: its RPCs."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, NoReturn
 
 import grpc
@@ -11,6 +10,7 @@ from finsy.proto import U128, p4r, p4r_grpc, rpc_status
 from google.protobuf import any_pb2
 
 from bmv2_lab.switch import errors
+from bmv2_lab.switch.alarm import Alarm, CallAt, ClockNs, loop_call_at, real_clock
 from bmv2_lab.switch.controller_header import decode_header, encode_header
 from bmv2_lab.switch.controllers import Controllers, StreamItem
 from bmv2_lab.switch.errors import StateError
@@ -31,21 +31,10 @@ READ_CHUNK = 1000
 SLICE = 256
 # Entries in one idle timeout notification.
 IDLE_CHUNK = 1000
-# Real time is not looked at more often than this, whatever timeouts controllers ask for.
-TIMER_GAP_S = 0.001
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 Context = grpc.aio.ServicerContext[Any, Any]
-ClockNs = Callable[[], int]
-CallAt = Callable[[int, Callable[[], None]], None]
-"""`call_at(when_ns, action)`: have the owner of a clock call once at an instant of it."""
-
-
-def real_clock() -> ClockNs:
-    """Nanoseconds since 1970 that never step: the wall clock is read once."""
-    epoch_ns = time.time_ns() - time.monotonic_ns()
-    return lambda: epoch_ns + time.monotonic_ns()
 
 
 class SwitchService(p4r_grpc.P4RuntimeServicer):
@@ -69,13 +58,9 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
         self._loop = asyncio.get_running_loop()
         self._state_lock = asyncio.Lock()
         self._batches: set[asyncio.Task[list[p4r.Error]]] = set()
-        self._wake: asyncio.TimerHandle | None = None
-        self._call_at = call_at
-        self._called_ns: int | None = None
         if clock_ns is None:
-            self.timers.on_sooner = self._set_alarm
-        elif call_at is not None:
-            self.timers.on_sooner = self._ask_for_call
+            call_at = loop_call_at(self._loop, self.timers.clock_ns)
+        self._alarm = None if call_at is None else Alarm(self.timers, call_at)
         self.pipeline.on_idle = self._send_idle
         self.controllers.on_new_primary = self._forget_sent_digests
         switch.clock_ns = self.timers.clock_ns
@@ -93,9 +78,8 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
         await asyncio.gather(*self._batches, return_exceptions=True)
         self.switch.on_packet_in = None
         self.switch.on_digest = None
-        self.timers.on_sooner = None
-        if self._wake is not None:
-            self._wake.cancel()
+        if self._alarm is not None:
+            self._alarm.stop()
         self.pipeline.close()
 
     # Time
@@ -103,37 +87,6 @@ class SwitchService(p4r_grpc.P4RuntimeServicer):
     def advance(self) -> None:
         """The clock has moved: do what has become due. Call it in the server's loop."""
         self.timers.run()
-
-    def _set_alarm(self) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
-        when_ns = self.timers.next_ns
-        if when_ns is None:
-            self._wake = None
-            return
-        delay_s = max((when_ns - self.timers.clock_ns()) / 1e9, TIMER_GAP_S)
-        self._wake = self._loop.call_later(delay_s, self._alarm)
-
-    def _alarm(self) -> None:
-        self._wake = None
-        self.timers.run()
-        self._set_alarm()
-
-    def _ask_for_call(self) -> None:
-        when_ns = self.timers.next_ns
-        if self._call_at is None or when_ns is None:
-            return
-        if self._called_ns is not None and self._called_ns <= when_ns:
-            return
-        self._called_ns = when_ns
-        self._call_at(max(when_ns, self.timers.clock_ns()), lambda: self._called(when_ns))
-
-    def _called(self, when_ns: int) -> None:
-        if self._called_ns != when_ns:  # one that was asked for later came sooner
-            return
-        self._called_ns = None
-        self.timers.run()
-        self._ask_for_call()
 
     # StreamChannel
 

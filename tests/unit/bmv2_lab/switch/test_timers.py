@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timers over a clock that the test moves."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bmv2_lab.switch.alarm import Alarm
 from bmv2_lab.switch.timers import CANCELLED_LIMIT, Timers
 
 
@@ -95,3 +98,41 @@ def test_cancelled_timers_do_not_pile_up(steps: list[tuple[int, bool]]) -> None:
         active = len(expected)
         assert len(clock.timers._heap) <= max(2 * active, active + CANCELLED_LIMIT) + 1
     assert clock.run_at(20) == [number for _, number in sorted(expected)]
+
+
+class Owner:
+    """A clock that calls back."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.calls: list[tuple[int, Callable[[], None]]] = []
+
+    def call_at(self, when_ns: int, action: Callable[[], None]) -> None:
+        self.calls.append((when_ns, action))
+
+    def run(self, until_ns: int) -> None:
+        while due := [call for call in self.calls if call[0] <= until_ns]:
+            call = min(due, key=lambda item: item[0])
+            self.calls.remove(call)
+            self.now_ns = call[0]
+            call[1]()
+        self.now_ns = until_ns
+
+
+def test_alarm_runs_each_timer_at_its_instant_in_any_order_of_asking() -> None:
+    """One call is asked for at a time; a cancelled timer and one from the past do no harm."""
+    owner, ran = Owner(), []
+    timers = Timers(lambda: owner.now_ns)
+    alarm = Alarm(timers, owner.call_at)
+    for when_ns in (50, 20, 70, 20):
+        timers.at(when_ns, lambda: ran.append(owner.now_ns))
+    timers.at(30, lambda: ran.append(-1)).cancel()
+    assert len(owner.calls) == 2  # for 50, then for what comes sooner
+    owner.run(60)
+    assert ran == [20, 20, 50]
+    timers.at(10, lambda: ran.append(owner.now_ns))
+    owner.run(60)
+    assert ran[3:] == [60]
+    alarm.stop()
+    owner.run(100)
+    assert len(ran) == 4
