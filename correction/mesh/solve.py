@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edges in; clocks with two bounds, verdicts and their certificate out.
+
+Offsets are clock - reference. A clock of the core comes from the weighted least squares of what the
+bad edges leave; one that hangs on a tree from its parent and its own edge, whose asymmetry nothing
+shows (single home). The hard bound knows no prior; the other one holds under PRIOR.
+"""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum, unique
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correction.bounds import NegativeCycle
+from correction.mesh import certificates
+from correction.mesh.core import Core, split
+from correction.mesh.edges import Edges
+from correction.mesh.intervals import intervals
+from correction.mesh.normal import system
+from correction.mesh.selection import Chosen, choose
+from correction.timebase import Bools, Float64s
+
+SIGMAS = 2.576
+"""k of the conditional bound: 99 % of a normal error (docs/decisions/0003)."""
+SLACK_SIGMAS = 4.0
+"""Least squares and least absolute deviations may differ by so many standard deviations."""
+PRIOR = (
+    "no cut of the fabric has edges of large asymmetry that outweigh the others; the others, and "
+    "all edges outside loops, are equal in both directions within their declared deviation"
+)
+
+
+@unique
+class Standing(IntEnum):
+    """What is known of a clock, and why not more."""
+
+    DETERMINED = 0
+    SINGLE_HOMED = 1
+    """Determined but for its own edges, which lie in no loop: their asymmetry is as declared."""
+    AMBIGUOUS = 2
+    """Its core node can move for nothing: a cut, or another explanation."""
+    UNDECIDED = 3
+    """The search for a proof gave up."""
+    FLOATING = 4
+    """No path to the reference."""
+    CONTRADICTED = 5
+    """Data contradict causality; no bound is sound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeshSolution:
+    """Arrays over nodes, or over edges where it says so."""
+
+    theta_ns: Float64s
+    """Offset from the reference; NaN where floating."""
+    sd_ns: Float64s
+    bound_conditional_ns: Float64s
+    low_ns: Float64s
+    """Hard interval of the offset; infinite where nothing constrains it."""
+    high_ns: Float64s
+    bound_hard_ns: Float64s
+    """Half-width around theta_ns that covers the hard interval."""
+    standing: NDArray[np.uint8]
+    """A `Standing` each."""
+    a_ns: Float64s
+    """[edge]: asymmetry; 0 outside the core, where nothing shows it."""
+    a_sd_ns: Float64s
+    """[edge]"""
+    bad: Bools
+    """[edge]"""
+    bad_probability: Float64s
+    """[edge]"""
+    constants_ns: Float64s
+    """Shared constants."""
+    chi2: float
+    """Weighted squared residuals of the kept edges of the core."""
+    degrees: int
+    cycle: NegativeCycle | None
+    core: Core
+    chosen: Chosen
+    verdict: certificates.Verdict
+
+
+def solve_mesh(
+    edges: Edges,
+    reference: int,
+    *,
+    start: MeshSolution | None = None,
+    sigmas: float = SIGMAS,
+) -> MeshSolution:
+    """One instant. `start`: an earlier solution of the same edges (other y), which saves time."""
+    core = split(edges, reference) if start is None else start.core
+    of = system(edges, core)
+    scale = edges.scale_ns[core.edges]
+    chosen = choose(
+        of,
+        scale,
+        edges.may_be_bad[core.edges],
+        None if start is None else start.bad[core.edges],
+    )
+    theta, variance = _clocks(edges, core, chosen)
+    graph = certificates.Graph(
+        size=of.size,
+        u=of.at_u,
+        v=of.at_v,
+        y_ns=of.y_ns - of.shared @ chosen.best.constants_ns,
+        scale_ns=scale,
+    )
+    core_theta = chosen.best.theta_ns + chosen.shift_ns[: of.size]
+    core_sd = np.sqrt(np.diagonal(chosen.covariance)[: of.size] + chosen.extra_variance[: of.size])
+    slack = (
+        np.maximum(SLACK_SIGMAS * core_sd, certificates.TOLERANCE_SCALES * np.median(scale))
+        if len(scale)
+        else np.zeros(of.size)
+    )
+    verdict = certificates.judge(graph, chosen.l1_theta_ns, core_theta, slack)
+    standing = _standing(edges, core, verdict)
+    hard = intervals(edges, reference, theta)
+    sd = np.sqrt(variance)
+    conditional = sigmas * sd
+    n = edges.node_count
+    if isinstance(hard, NegativeCycle):
+        low, high, half = np.full(n, -np.inf), np.full(n, np.inf), np.full(n, np.inf)
+        conditional = np.full(n, np.inf)
+        standing[core.connected] = Standing.CONTRADICTED
+    else:
+        low, high = hard.low_ns, hard.high_ns
+        theta = np.where(np.isnan(theta), theta, np.clip(theta, low, high))
+        half = np.maximum(high - theta, theta - low)
+        half[np.isnan(half)] = np.inf
+        sound = standing <= Standing.SINGLE_HOMED
+        conditional = np.minimum(np.where(sound, conditional, np.inf), half)
+    a, a_sd, bad, probability = _asymmetries(edges, core, chosen, scale)
+    kept = ~chosen.bad
+    residual = chosen.best.residual_ns
+    return MeshSolution(
+        theta_ns=theta,
+        sd_ns=sd,
+        bound_conditional_ns=conditional,
+        low_ns=low,
+        high_ns=high,
+        bound_hard_ns=half,
+        standing=standing,
+        a_ns=a,
+        a_sd_ns=a_sd,
+        bad=bad,
+        bad_probability=probability,
+        constants_ns=chosen.best.constants_ns,
+        chi2=float(((residual[kept] / scale[kept]) ** 2).sum()),
+        degrees=max(0, int(kept.sum()) - of.clock_count),
+        cycle=hard if isinstance(hard, NegativeCycle) else None,
+        core=core,
+        chosen=chosen,
+        verdict=verdict,
+    )
+
+
+def _clocks(edges: Edges, core: Core, chosen: Chosen) -> tuple[Float64s, Float64s]:
+    """(offsets from the reference, their variances); NaN and infinite where floating."""
+    n, m = edges.node_count, edges.shared.shape[1]
+    size = len(core.nodes)
+    theta, own = np.full(n, np.nan), np.zeros(n)
+    through = np.zeros((n, m))
+    """Shared constants on the way from the attachment."""
+    constants = chosen.best.constants_ns + chosen.shift_ns[size:]
+    theta[core.nodes] = chosen.best.theta_ns + chosen.shift_ns[:size]
+    variance_of_edge = edges.scale_ns**2
+    chain = np.zeros(n, np.bool_)
+    chain[_way_up(core)] = True
+    meets = np.where(core.attachment >= 0, core.attachment, 0)
+    meets[core.nodes] = core.nodes
+    for group in core.depth_groups:
+        node, edge, parent = core.tree_node[group], core.tree_edge[group], core.tree_parent[group]
+        sign = core.tree_sign[group]
+        theta[node] = theta[parent] + sign * (edges.y_ns[edge] - edges.shared[edge] @ constants)
+        own[node] = own[parent] + variance_of_edge[edge]
+        through[node] = through[parent] - sign[:, None] * edges.shared[edge]
+        meets[node] = np.where(chain[node], node, meets[parent])
+    reference = core.reference
+    at = np.where(core.attachment >= 0, core.position[core.attachment], 0)
+    difference = through - through[reference]
+    cov = chosen.covariance
+    variance = np.diagonal(cov)[at] + own + own[reference] - 2.0 * own[meets]
+    if m:
+        inner, cross = cov[size:, size:], cov[size:, :size]
+        variance = variance + np.einsum("nk,kl,nl->n", difference, inner, difference)
+        variance = variance + 2.0 * np.einsum("nk,kn->n", difference, cross[:, at])
+    variance = np.maximum(variance, 0.0) + chosen.extra_variance[:size][at]
+    variance[~core.connected] = np.inf
+    variance[reference] = 0.0
+    return theta - theta[reference], variance
+
+
+def _way_up(core: Core) -> list[int]:
+    """The reference and its parents up to the core, the core node left out."""
+    parent = dict(zip(core.tree_node.tolist(), core.tree_parent.tolist(), strict=True))
+    way, here = [], core.reference
+    while here in parent:
+        way.append(here)
+        here = parent[here]
+    return way
+
+
+def _standing(edges: Edges, core: Core, verdict: certificates.Verdict) -> NDArray[np.uint8]:
+    standing = np.full(edges.node_count, Standing.FLOATING, np.uint8)
+    lost = np.where(verdict.apart & ~verdict.rival, Standing.UNDECIDED, Standing.AMBIGUOUS)
+    if not verdict.complete:
+        lost[:] = Standing.UNDECIDED
+    of_core = np.where(verdict.determined, Standing.DETERMINED, lost).astype(np.uint8)
+    standing[core.nodes] = of_core
+    at = core.position[core.attachment[core.tree_node]]
+    hanging = np.where(of_core[at] == Standing.DETERMINED, Standing.SINGLE_HOMED, of_core[at])
+    standing[core.tree_node] = hanging
+    standing[core.reference] = Standing.DETERMINED
+    return standing
+
+
+def _asymmetries(
+    edges: Edges, core: Core, chosen: Chosen, scale_ns: Float64s
+) -> tuple[Float64s, Float64s, Bools, Float64s]:
+    """Per edge: a, its sd, whether it is bad, and how probable that is."""
+    count = len(edges)
+    a, sd = np.zeros(count), edges.healthy_sd_ns.copy()
+    bad, probability = np.zeros(count, np.bool_), np.zeros(count)
+    inside = core.edges
+    # of a kept edge the residual holds noise too: its share of the variance is the cable's
+    share = np.where(chosen.bad, 1.0, (edges.healthy_sd_ns[inside] / scale_ns) ** 2)
+    a[inside] = share * chosen.best.residual_ns
+    noise = edges.noise_sd_ns[inside]
+    between = np.diagonal(chosen.covariance)
+    spread = between[core.at_u] + between[core.at_v]
+    spread = np.maximum(spread - 2.0 * chosen.covariance[core.at_u, core.at_v], 0.0)
+    kept_sd = np.sqrt(share * (noise**2 + spread))
+    sd[inside] = np.minimum(
+        np.where(chosen.bad, np.hypot(noise, np.sqrt(spread)), kept_sd),
+        np.where(chosen.bad, np.inf, edges.healthy_sd_ns[inside]),
+    )
+    bad[inside], probability[inside] = chosen.bad, chosen.bad_probability
+    return a, sd, bad, probability
+
+
+def certificate(solution: MeshSolution, edges: Edges, names: tuple[str, ...]) -> dict[str, Any]:
+    """What `correction.certificate_check` verifies, over the core; JSON values only."""
+    core, verdict = solution.core, solution.verdict
+    label = [names[node] for node in core.nodes.tolist()]
+    y = edges.y_ns[core.edges] - edges.shared[core.edges] @ solution.chosen.best.constants_ns
+    tolerance = certificates.TOLERANCE_SCALES * edges.scale_ns[core.edges]
+    rows = zip(
+        core.at_u.tolist(), core.at_v.tolist(), y.tolist(), tolerance.tolist(),
+        verdict.weight.tolist(), verdict.flow.tolist(), strict=True,
+    )  # fmt: skip
+    estimate = solution.chosen.best.theta_ns + solution.chosen.shift_ns[: len(label)]
+    apart = np.flatnonzero(verdict.apart).tolist() if verdict.rival else []
+    return {
+        "version": 1,
+        "prior": PRIOR,
+        "ground": label[0],
+        "room_units_min": certificates.ROOM_UNITS_MIN,
+        "theta_ns": dict(zip(label, verdict.theta_ns.tolist(), strict=True)),
+        "estimate_ns": dict(zip(label, estimate.tolist(), strict=True)),
+        "edges": [
+            {"u": label[u], "v": label[v], "y_ns": y_ns, "tolerance_ns": tolerance_ns,
+             "weight": weight, "flow": flow}
+            for u, v, y_ns, tolerance_ns, weight, flow in rows
+        ],
+        "determined": [label[i] for i in np.flatnonzero(verdict.determined).tolist()],
+        "cuts": [
+            {"side": [label[i] for i in cut.side.tolist()], "upwards": cut.upwards,
+             "cost_units_max": cut.cost_units}
+            for cut in verdict.cuts
+        ],
+        "apart": {
+            label[i]: abs(float(verdict.theta_ns[i] - estimate[i])) * 0.99 for i in apart
+        },
+    }  # fmt: skip
+
+
+def with_measurement(edges: Edges, y_ns: Float64s) -> Edges:
+    """The same edges, measured anew."""
+    return replace(edges, y_ns=y_ns)
