@@ -40,6 +40,11 @@ class Interrupts:
         if self._requested.is_set():
             raise KeyboardInterrupt
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether an end was asked for."""
+        return self._requested.is_set()
+
     def wait(self) -> None:
         """Return when an end is asked for."""
         self._requested.wait()

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the frames of a piece of a capture lie: pcap records and pcapng packet blocks, compiled.
 
+Numbers in the byte order of a little-endian file are read as the machine's own: as all of the
+collector, this needs a little-endian machine.
+
 The walkers stop at the first thing that is rare: damage, a cut record, a block that describes
 something. The plain readers of `controller.telemetry` deal with those.
 """
 
 from enum import IntEnum, unique
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.collector.loads import be16, be32, get16, get32
 from controller.telemetry.capture_error import CAPTURED_BYTES_MAX, NS_PER_S
 from controller.telemetry.pcapng import (
     ENHANCED_PACKET,
@@ -23,7 +28,6 @@ from controller.telemetry.pcapng import (
 )
 from correction.compiled import compiled
 
-Bytes = NDArray[np.uint8]
 Rows = NDArray[np.void]
 """Of a structured dtype."""
 
@@ -85,35 +89,33 @@ def interface_rows(interfaces: list[Interface]) -> NDArray[np.void]:
 
 
 @compiled
-def _u32(data: Bytes, at: int, big_endian: bool) -> int:
-    a, b = np.int64(data[at]), np.int64(data[at + 1])
-    c, d = np.int64(data[at + 2]), np.int64(data[at + 3])
-    if big_endian:
-        return a << 24 | b << 16 | c << 8 | d
-    return d << 24 | c << 16 | b << 8 | a
+def _u32(at: int, big_endian: bool) -> int:
+    value: int = be32(at) if big_endian else get32(at)
+    return value
 
 
 @compiled
-def _u16(data: Bytes, at: int, big_endian: bool) -> int:
-    a, b = np.int64(data[at]), np.int64(data[at + 1])
-    return a << 8 | b if big_endian else b << 8 | a
+def _u16(at: int, big_endian: bool) -> int:
+    value: int = be16(at) if big_endian else get16(at)
+    return value
 
 
 @compiled
 def walk_pcap(
-    data: Bytes, start: int, end: int, header: tuple[bool, int, int], frames: Rows
+    data: int, start: int, end: int, header: tuple[bool, int, int], frames: Rows
 ) -> tuple[int, int, int]:
-    """(number of frames, where the next record begins, why stopped) of data[start:end].
+    """(number of frames, where the next record begins, why stopped) of the bytes [start, end).
 
-    `header` is (big endian, ns per fraction, link type).
+    `data` is the buffer's address (`loads.address_of`), `header` is (big endian, ns per fraction,
+    link type).
     """
     big_endian, ns_per_fraction, link_type = header
     count = 0
     while True:
         if start + 16 > end:
             return count, start, _INCOMPLETE
-        captured_bytes = _u32(data, start + 8, big_endian)
-        fraction_ns = _u32(data, start + 4, big_endian) * ns_per_fraction
+        captured_bytes = _u32(data + start + 8, big_endian)
+        fraction_ns = _u32(data + start + 4, big_endian) * ns_per_fraction
         if captured_bytes > CAPTURED_BYTES_MAX or fraction_ns >= NS_PER_S:
             return count, start, _DAMAGED
         if start + 16 + captured_bytes > end:
@@ -123,14 +125,14 @@ def walk_pcap(
         frame = frames[count]
         frame["start"] = start + 16
         frame["byte_count"] = captured_bytes
-        frame["capture_collector_ns"] = _u32(data, start, big_endian) * NS_PER_S + fraction_ns
+        frame["capture_collector_ns"] = _u32(data + start, big_endian) * NS_PER_S + fraction_ns
         frame["link_type"] = link_type
         count += 1
         start += 16 + captured_bytes
 
 
 @compiled
-def _time_ns(interface: np.void, high: int, low: int) -> int:
+def _time_ns(interface: Any, high: int, low: int) -> int:  # noqa: ANN401 - a row of a table
     """Nanoseconds of a time in the interface's units; -1 when they do not fit an int64."""
     units = np.uint64(high) << np.uint64(32) | np.uint64(low)
     billion = np.uint64(NS_PER_S)
@@ -159,19 +161,20 @@ def _time_ns(interface: np.void, high: int, low: int) -> int:
     second = np.int64(seconds) + offset_s
     if second < 0 or second > TIME_S_MAX:
         return -1
-    return second * NS_PER_S + np.int64(fraction)
+    time_ns: int = second * NS_PER_S + np.int64(fraction)
+    return time_ns
 
 
 @compiled
 def walk_pcapng(
-    data: Bytes,
+    data: int,
     start: int,
     end: int,
     state: tuple[bool, int],
     interfaces: Rows,
     frames: Rows,
 ) -> tuple[int, int, int]:
-    """The same of data[start:end], where a block begins.
+    """The same of bytes [start, end), where a block begins.
 
     `state` is (big endian, time of the packet before).
     """
@@ -180,10 +183,10 @@ def walk_pcapng(
     while True:
         if start + 8 > end:
             return count, start, _INCOMPLETE
-        kind = _u32(data, start, big_endian)
+        kind = _u32(data + start, big_endian)
         if kind in (SECTION_HEADER, INTERFACE_DESCRIPTION):
             return count, start, _DESCRIPTION
-        block_bytes = _u32(data, start + 4, big_endian)
+        block_bytes = _u32(data + start + 4, big_endian)
         is_packet = kind in (ENHANCED_PACKET, SIMPLE_PACKET, PACKET_OBSOLETE)
         fixed_bytes = (4 if kind == SIMPLE_PACKET else 20) if is_packet else 0
         if block_bytes % 4 or block_bytes < OVERHEAD_BYTES + fixed_bytes:
@@ -192,7 +195,7 @@ def walk_pcapng(
             return count, start, _DAMAGED
         if start + block_bytes > end:
             return count, start, _INCOMPLETE if is_packet else _SKIP
-        if _u32(data, start + block_bytes - 4, big_endian) != block_bytes:
+        if _u32(data + start + block_bytes - 4, big_endian) != block_bytes:
             return count, start, _DAMAGED
         if is_packet:
             if count == len(frames):
@@ -200,20 +203,20 @@ def walk_pcapng(
             at = start + 8
             number = 0
             if kind == ENHANCED_PACKET:
-                number = _u32(data, at, big_endian)
+                number = _u32(data + at, big_endian)
             elif kind == PACKET_OBSOLETE:
-                number = _u16(data, at, big_endian)
+                number = _u16(data + at, big_endian)
             if number >= len(interfaces):
                 return count, start, _DAMAGED
             interface = interfaces[number]
             if kind == SIMPLE_PACKET:
-                captured_bytes = _u32(data, at, big_endian)
+                captured_bytes = _u32(data + at, big_endian)
                 if interface["snap_bytes"]:
                     captured_bytes = min(captured_bytes, interface["snap_bytes"])
             else:
-                captured_bytes = _u32(data, at + 12, big_endian)
+                captured_bytes = _u32(data + at + 12, big_endian)
                 time_ns = _time_ns(
-                    interface, _u32(data, at + 4, big_endian), _u32(data, at + 8, big_endian)
+                    interface, _u32(data + at + 4, big_endian), _u32(data + at + 8, big_endian)
                 )
             room = block_bytes - OVERHEAD_BYTES - fixed_bytes
             if time_ns < 0 or captured_bytes > min(room, CAPTURED_BYTES_MAX):

@@ -31,6 +31,7 @@ from controller.collector.capture_records import (
     walk_pcap,
     walk_pcapng,
 )
+from controller.collector.loads import address_of
 from controller.telemetry.capture_error import PcapError
 from controller.telemetry.codec import DecodeReason
 from controller.telemetry.collector import Destination
@@ -51,12 +52,14 @@ from controller.telemetry.pcapng import (
     interface,
     section_byte_order,
 )
+from controller.telemetry.topology import TelemetryFabric
 
 PIECE_BYTES = 8 << 20
 """Of the file in memory at a time; longer than any record."""
 FRAMES_PER_BATCH_MAX = 1 << 16
 """8 MiB hold 50,000 reports of 150 bytes."""
 STANDARD_INPUT = Path("-")
+_WORD = (1 << 64) - 1
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -71,7 +74,7 @@ class CaptureBatch:
 
 def read_capture(
     path: Path,
-    report_udp_ports: Iterable[int],
+    fabric: TelemetryFabric,
     *,
     progress: Callable[[float], None] = lambda _share: None,
     piece_bytes: int = PIECE_BYTES,
@@ -81,9 +84,7 @@ def read_capture(
     `progress` hears which share of the file has been read.
     """
     if path == STANDARD_INPUT:
-        reader = CaptureReader(
-            sys.stdin.buffer, "standard input", report_udp_ports, piece_bytes=piece_bytes
-        )
+        reader = CaptureReader(sys.stdin.buffer, "standard input", fabric, piece_bytes=piece_bytes)
         yield from reader.batches()
         return
     is_file = path.is_file()
@@ -94,7 +95,7 @@ def read_capture(
             if file.read(2) == _GZIP_MAGIC:
                 stream = gzip.GzipFile(fileobj=file)
             file.seek(0)
-        reader = CaptureReader(stream, str(path), report_udp_ports, piece_bytes=piece_bytes)
+        reader = CaptureReader(stream, str(path), fabric, piece_bytes=piece_bytes)
         for batch in reader.batches():
             yield batch
             if size:
@@ -108,15 +109,24 @@ class CaptureReader:
         self,
         stream: BinaryIO | gzip.GzipFile,
         name: str,
-        report_udp_ports: Iterable[int],
+        fabric: TelemetryFabric,
         *,
         piece_bytes: int = PIECE_BYTES,
         frames_max: int = FRAMES_PER_BATCH_MAX,
     ) -> None:
         self._stream = stream
         self._name = name
-        self._ports = np.array(sorted(report_udp_ports), np.int64)
+        self._ports = np.array(sorted(fabric.report_udp_ports), np.int64)
+        self._beyond_nodes = np.array(
+            [
+                node.node_id
+                for node in fabric.nodes.values()
+                if node.dialect.payload_beyond_ip_length
+            ],
+            np.int64,
+        )
         self._buffer = np.zeros(piece_bytes, np.uint8)
+        self._address = address_of(self._buffer)
         self._begin = self._end = 0
         """Of what has been read and not used."""
         self._offset = 0
@@ -148,7 +158,7 @@ class CaptureReader:
         known = (header.byte_order == ">", header.ns_per_fraction, header.link_type)
         while True:
             count, self._begin, stop = walk_pcap(
-                self._buffer, self._begin, self._end, known, self._frames
+                self._address, self._begin, self._end, known, self._frames
             )
             yield from self._unwrapped(count)
             if stop == Stop.FULL:
@@ -169,7 +179,7 @@ class CaptureReader:
         while True:
             state = (self._section.byte_order == ">", self._time_ns)
             count, self._begin, stop = walk_pcapng(
-                self._buffer, self._begin, self._end, state, self._interfaces, self._frames
+                self._address, self._begin, self._end, state, self._interfaces, self._frames
             )
             yield from self._unwrapped(count)
             if stop == Stop.FULL or (stop == Stop.DESCRIPTION and self._describe()):
@@ -240,9 +250,9 @@ class CaptureReader:
         while first < count:
             refused = np.zeros(len(FRAME_REASONS), np.int64)
             used, batch.count, destination_count = unwrap_frames(
-                self._buffer,
+                self._address,
                 self._frames[first:count],
-                self._ports,
+                (self._ports, self._beyond_nodes),
                 (self._destinations, refused),
                 (batch.start, batch.byte_count, batch.capture_collector_ns, batch.destination),
             )
@@ -294,5 +304,8 @@ class CaptureReader:
 
 def _destinations(rows: NDArray[np.void]) -> list[Destination]:
     return [
-        Destination(int(row["high"]) << 64 | int(row["low"]), int(row["udp_port"])) for row in rows
+        Destination(
+            (int(row["high"]) & _WORD) << 64 | int(row["low"]) & _WORD, int(row["udp_port"])
+        )
+        for row in rows
     ]

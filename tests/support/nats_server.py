@@ -33,7 +33,7 @@ class NatsServer:
         program = Path(sys.executable).parent / "nats-server"
         ports = self.folder / "ports"
         shutil.rmtree(ports, ignore_errors=True)
-        ports.mkdir()
+        ports.mkdir(parents=True)
         self.process = subprocess.Popen(
             [
                 *(program, "--addr", "127.0.0.1", "--port", str(self.port)),

@@ -15,7 +15,7 @@ class OutputPump:
     def __init__(self, outputs: Sequence[Output], *, run: str) -> None:
         """`run` names this start of the collector: no two starts may have the same."""
         self.outputs = tuple(outputs)
-        self._run = run
+        self.run = run
         self._next_part = 0
 
     def write(self, collection: Collection) -> int:
@@ -26,7 +26,7 @@ class OutputPump:
         totals = part_totals(collection.counters)
         bytes_max = min(output.part_bytes_max for output in self.outputs)
         for arrays in part_arrays(collection, bytes_max=bytes_max):
-            part = Part(run=self._run, number=self._next_part, arrays=arrays, totals=totals)
+            part = Part(run=self.run, number=self._next_part, arrays=arrays, totals=totals)
             self._next_part += 1
             for output in self.outputs:
                 output.write(part)

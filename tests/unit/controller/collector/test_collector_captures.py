@@ -14,6 +14,8 @@ from controller.telemetry.codec import DecodeError, DecodeReason
 from controller.telemetry.collector import Destination
 from controller.telemetry.datagram import unwrap_udp, wrap_udp
 from controller.telemetry.pcap import PcapError, decode_pcap
+from controller.telemetry.profiles import DIALECTS
+from controller.telemetry.topology import TelemetryFabric, TelemetryNode
 from tests.support.captures import (
     ETHERNET,
     NULL,
@@ -31,6 +33,7 @@ from tests.support.captures import (
 )
 
 PORTS = frozenset({32766, 6000})
+FABRIC = TelemetryFabric(nodes={}, neighbours={}, report_udp_ports=PORTS)
 
 
 def _frame(payload=b"report", *, port=32766, dst_ip=5, ip_version=4, tags=0, checksum=True):
@@ -73,7 +76,7 @@ def _batched(data, **options):
     rows, refused = [], Counter()
     options = {"piece_bytes": 1 << 20, "frames_max": 256} | options
     try:
-        for part in CaptureReader(io.BytesIO(data), "x", PORTS, **options).batches():
+        for part in CaptureReader(io.BytesIO(data), "x", FABRIC, **options).batches():
             refused.update(part.refused)
             batch = part.batch
             rows += [
@@ -206,7 +209,7 @@ def test_gzip_is_unpacked_and_progress_reaches_the_end(tmp_path):
     path = tmp_path / "a.pcap.gz"
     path.write_bytes(gzip.compress(pcap([(5, frame) for frame in FRAMES * 50])))
     shares = []
-    batches = read_capture(path, PORTS, progress=shares.append, piece_bytes=4096)
+    batches = read_capture(path, FABRIC, progress=shares.append, piece_bytes=4096)
     assert sum(part.batch.count for part in batches) == 300
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
@@ -219,4 +222,19 @@ def test_damaged_gzip_is_named(tmp_path):
     packed[30] ^= 0xFF
     path.write_bytes(packed)
     with pytest.raises(PcapError, match="expected intact gzip data"):
-        list(read_capture(path, PORTS))
+        list(read_capture(path, FABRIC))
+
+
+def test_reports_longer_than_their_ip_packet_are_read_to_the_end_of_the_frame():
+    """Some devices state too short a length; only nodes whose profile says so are read so."""
+    dialect = next(item for item in DIALECTS.values() if item.payload_beyond_ip_length)
+    nodes = {
+        1: TelemetryNode(node_id=1, stamp_unit_ns=1, stamp_width_bits=48, dialect=dialect),
+        2: TelemetryNode(node_id=2, stamp_unit_ns=1, stamp_width_bits=48),
+    }
+    fabric = TelemetryFabric(nodes=nodes, neighbours={}, report_udp_ports=PORTS)
+    heads = [b"\x20\0\0\0\0\0\0" + bytes([node_id]) for node_id in (1, 2)]
+    data = pcap([(5, _frame(head, checksum=False) + b"behind") for head in heads])
+    (part,) = CaptureReader(io.BytesIO(data), "x", fabric).batches()
+    payloads = [bytes(part.batch.payload(row)) for row in range(part.batch.count)]
+    assert payloads == [heads[0] + b"behind", heads[1]]
