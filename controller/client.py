@@ -2,14 +2,18 @@
 """Make the switches of a fabric hold what its description says, and prove it by reading back.
 
 `deploy` applies, `compare` only looks: it gives the plan (what apply would do) and the status
-(what has drifted). Switches are served side by side; one that fails does not stop the others, and
-every failure is in the result. Applying twice changes nothing.
+(what has drifted). Switches are served side by side, in rounds where routes change
+(`write_order.py`); one that fails does not stop the others, and every failure is in the result.
+Applying twice changes nothing.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
 
 import finsy as fy
 
@@ -41,6 +45,7 @@ from controller.session import (
     open_session,
     program_schema,
 )
+from controller.write_order import Held, write_rounds
 
 __all__ = [
     "DeployResult",
@@ -77,11 +82,34 @@ async def deploy(
     """
     schema = program_schema(pipeline or load_pipeline())
     target = Target.of(fabric, findings)
-    results, errors = await _side_by_side(
-        fabric,
-        addresses or {},
-        lambda switch, address: _deploy_switch(switch, address, target, schema),
-    )
+    pushed: set[str] = set()
+
+    async def prepare(switch: Switch, session: SwitchSession) -> Held:
+        if await session.pipeline_cookie() != schema.p4cookie:
+            await session.push_pipeline()
+            pushed.add(switch.name)
+        actual = await session.read_entries()
+        return Held(entries=actual, updates=target.updates(switch.name, actual))
+
+    async def finish(switch: Switch, session: SwitchSession, held: Held) -> SwitchResult:
+        actual = await session.read_entries() if held.updates else held.entries
+        done = Counter(update.operation for update in held.updates)
+        return SwitchResult(
+            name=switch.name,
+            pipeline_pushed=switch.name in pushed,
+            inserted=done[Operation.INSERT],
+            modified=done[Operation.MODIFY],
+            deleted=done[Operation.DELETE],
+            entries_desired=len(target.entries(switch.name)),
+            entries_read_back=len(actual),
+            drift=tuple(target.updates(switch.name, actual)),
+        )
+
+    def check(switch: Switch) -> None:
+        _check_room(switch, target, schema)
+
+    work = _Work(check=check, prepare=prepare, finish=finish)
+    results, errors = await _write(fabric, addresses or {}, schema, work)
     return DeployResult(switches=tuple(results), errors=tuple(errors))
 
 
@@ -126,22 +154,78 @@ async def _write_part(
 ) -> UpdateResult:
     schema = program_schema(pipeline or load_pipeline())
 
-    async def one(switch: Switch, address: str) -> tuple[str, int]:
-        async with open_session(
-            name=switch.name, address=address, device_id=switch.device_id, schema=schema
-        ) as session:
-            await _take_charge(session, address)
-            if await session.pipeline_cookie() != schema.p4cookie:
-                raise SwitchError(
-                    switch=switch.name, message="it runs another pipeline; deploy first"
-                )
-            updates = updates_of(switch, await session.read_entries(names))
-            for batch in batches(updates, size_max=WRITE_SIZE_MAX):
-                await session.write(batch)
-        return switch.name, len(updates)
+    async def prepare(switch: Switch, session: SwitchSession) -> Held:
+        if await session.pipeline_cookie() != schema.p4cookie:
+            raise SwitchError(switch=switch.name, message="it runs another pipeline; deploy first")
+        actual = await session.read_entries(names)
+        return Held(entries=actual, updates=updates_of(switch, actual))
 
-    results, errors = await _side_by_side(fabric, addresses or {}, one)
+    async def finish(switch: Switch, session: SwitchSession, held: Held) -> tuple[str, int]:
+        return switch.name, len(held.updates)
+
+    work = _Work(check=lambda switch: None, prepare=prepare, finish=finish)
+    results, errors = await _write(fabric, addresses or {}, schema, work)
     return UpdateResult(written=dict(results), errors=tuple(errors))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work(Generic[_T]):
+    """What is done to each switch: before anything is sent, before the writes, and after them."""
+
+    check: Callable[[Switch], None]
+    prepare: Callable[[Switch, SwitchSession], Awaitable[Held]]
+    finish: Callable[[Switch, SwitchSession, Held], Awaitable[_T]]
+
+
+async def _write(
+    fabric: Fabric, addresses: Mapping[str, str], schema: fy.P4Schema, work: _Work[_T]
+) -> tuple[list[_T], list[SwitchError]]:
+    """Write what `prepare` finds to be written, in the order of `write_rounds`.
+
+    The sessions stay open, so that nobody else writes in between. A switch that fails drops out.
+    """
+    async with AsyncExitStack() as stack:
+        sessions: dict[str, SwitchSession] = {}
+
+        async def prepare(switch: Switch, address: str) -> tuple[str, Held]:
+            session = await stack.enter_async_context(
+                open_session(
+                    name=switch.name, address=address, device_id=switch.device_id, schema=schema
+                )
+            )
+            work.check(switch)
+            await _take_charge(session, address)
+            sessions[switch.name] = session
+            return switch.name, await work.prepare(switch, session)
+
+        prepared, errors = await _side_by_side(fabric, addresses, prepare)
+        held = dict(prepared)
+
+        async def carry_out(switch: Switch, updates: Sequence[Update]) -> None:
+            for batch in batches(updates, size_max=WRITE_SIZE_MAX):
+                await sessions[switch.name].write(batch)
+
+        for part in write_rounds(fabric, held):
+            failed = await _each(
+                [
+                    partial(carry_out, fabric.switch(name), updates)
+                    for name, updates in part.items()
+                    if name in held
+                ]
+            )
+            errors += [one for one in failed if isinstance(one, SwitchError)]
+            for error in errors:
+                held.pop(error.switch, None)
+        finished = await _each(
+            [
+                partial(work.finish, fabric.switch(name), sessions[name], one)
+                for name, one in held.items()
+            ]
+        )
+    order = {switch.name: index for index, switch in enumerate(fabric.switches)}
+    errors += [one for one in finished if isinstance(one, SwitchError)]
+    errors.sort(key=lambda error: order[error.switch])
+    return [one for one in finished if not isinstance(one, SwitchError)], errors
 
 
 async def _take_charge(session: SwitchSession, address: str) -> None:
@@ -182,57 +266,36 @@ async def _side_by_side(
 
     Switches without the program are left alone.
     """
-    slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
 
-    async def one(switch: Switch) -> _T | SwitchError:
+    async def one(switch: Switch) -> _T:
         address = addresses.get(switch.name, switch.p4runtime)
         if address is None:
-            return SwitchError(
+            raise SwitchError(
                 switch=switch.name, message="no P4Runtime address; set p4runtime in the file"
             )
-        async with slots:
-            try:
-                return await work(switch, address)
-            except SwitchError as error:
-                return error
+        return await work(switch, address)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(switch)) for switch in programmed_switches(fabric)]
-    answers = [task.result() for task in tasks]
+    answers = await _each([partial(one, switch) for switch in programmed_switches(fabric)])
     return (
         [answer for answer in answers if not isinstance(answer, SwitchError)],
         [answer for answer in answers if isinstance(answer, SwitchError)],
     )
 
 
-async def _deploy_switch(
-    switch: Switch, address: str, target: Target, schema: fy.P4Schema
-) -> SwitchResult:
-    async with open_session(
-        name=switch.name, address=address, device_id=switch.device_id, schema=schema
-    ) as session:
-        _check_room(switch, target, schema)
-        await _take_charge(session, address)
-        push = await session.pipeline_cookie() != schema.p4cookie
-        if push:
-            await session.push_pipeline()
-        actual = await session.read_entries()
-        updates = target.updates(switch.name, actual)
-        for batch in batches(updates, size_max=WRITE_SIZE_MAX):
-            await session.write(batch)
-        if updates:
-            actual = await session.read_entries()
-    done = Counter(update.operation for update in updates)
-    return SwitchResult(
-        name=switch.name,
-        pipeline_pushed=push,
-        inserted=done[Operation.INSERT],
-        modified=done[Operation.MODIFY],
-        deleted=done[Operation.DELETE],
-        entries_desired=len(target.entries(switch.name)),
-        entries_read_back=len(actual),
-        drift=tuple(target.updates(switch.name, actual)),
-    )
+async def _each(work: Sequence[Callable[[], Awaitable[_T]]]) -> list[_T | SwitchError]:
+    """What all of it gives, in order, with errors in their places; so many at the same time."""
+    slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
+
+    async def one(part: Callable[[], Awaitable[_T]]) -> _T | SwitchError:
+        async with slots:
+            try:
+                return await part()
+            except SwitchError as error:
+                return error
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(part)) for part in work]
+    return [task.result() for task in tasks]
 
 
 def _check_room(switch: Switch, target: Target, schema: fy.P4Schema) -> None:

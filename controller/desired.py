@@ -7,6 +7,7 @@ what to instrument in `watchlist.py`, reports in `report_entries.py`, PTP in `pt
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 
 from controller.entries import (
     NO_ACTION,
@@ -18,7 +19,12 @@ from controller.entries import (
     Ternary,
 )
 from controller.fabric import Fabric, Switch
-from controller.fabric_telemetry import PuntRule
+from controller.fabric_telemetry import (
+    IP_ETHER_TYPES,
+    PROTOCOL_ICMPV6,
+    PROTOCOLS_WITH_PORTS,
+    PuntRule,
+)
 from controller.ptp_entries import clock_default, ethernet_ptp_entries, link_delay_entries
 from controller.report_entries import (
     clone_sessions,
@@ -67,20 +73,18 @@ def desired_entries(
     *,
     routes: RouteTable | None = None,
     link_delays: LinkDelays | None = None,
-    held: Mapping[int, int] | None = None,
 ) -> tuple[Entry, ...]:
     """The desired entries of one switch.
 
     routes: spares the shortest paths, or has been computed with failed links.
     link_delays: what the correction has found; not part of the file, since it changes by itself.
-    held: where the switch's ECMP members lead now (`route_entries.held_ports`).
     """
     switch = fabric.switch(switch_name)
     table = routes or compute_routes(fabric)
     attached = table.attached[switch_name]
     delays = (link_delays or {}).get(switch_name, {})
     return (
-        *route_entries(fabric, table, switch_name, held),
+        *route_entries(fabric, table, switch_name),
         *_classes(fabric),
         *_edge(fabric, switch, attached),
         *_punt(fabric),
@@ -138,20 +142,31 @@ def _punt(fabric: Fabric) -> Iterator[TableEntry]:
 
 
 def _punt_matches(rule: PuntRule) -> Iterator[dict[str, MatchValue | int]]:
+    """Fields that a packet lacks are 0 in the keys, so the packet must be of a kind that has them:
+    one match per EtherType and protocol that the rule can mean."""
+    ether_types = [kind for kind, version in IP_ETHER_TYPES.items() if version in rule.ip_versions]
+    if not rule.of_ip:
+        ether_types = [] if rule.ether_type is None else [rule.ether_type]
+    protocols = [] if rule.protocol is None else [rule.protocol]
+    if rule.icmp_types:
+        protocols = [PROTOCOL_ICMPV6]
+    elif rule.l4_dst_port is not None:
+        protocols = protocols or list(PROTOCOLS_WITH_PORTS)
     match: dict[str, MatchValue | int] = {}
-    if rule.ether_type is not None:
-        match["ether_type"] = Ternary(rule.ether_type, _U16)
-    if rule.protocol is not None:
-        match["protocol"] = Ternary(rule.protocol, _U8)
     if rule.l4_dst_port is not None:
         match["l4_dst_port"] = Ternary(rule.l4_dst_port, _U16)
     if rule.destination is not None:
         key = "dst_addr" if rule.destination.version == 4 else "ipv6_dst_addr"
         match[key] = prefix_match(rule.destination)
-    if not rule.icmp_types:
-        yield match
-    for icmp_type in rule.icmp_types:
-        yield {**match, "icmp_type": Ternary(icmp_type, _U8)}
+    for ether_type, protocol, icmp_type in product(
+        _exactly(ether_types, _U16), _exactly(protocols, _U8), _exactly(rule.icmp_types, _U8)
+    ):
+        yield {**match, "ether_type": ether_type, "protocol": protocol, "icmp_type": icmp_type}
+
+
+def _exactly(values: Sequence[int], mask: int) -> list[Ternary]:
+    """Each of the values, or anything where there is none."""
+    return [Ternary(value, mask) for value in values] or [Ternary(0, 0)]
 
 
 def _mtus(fabric: Fabric, switch_name: str) -> Iterator[TableEntry]:

@@ -6,6 +6,7 @@ size: BMv2 would move every flow then. What changes is where a bucket leads. Por
 weights are relative (WCMP).
 """
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
 BUCKET_COUNT_MAX = 64
@@ -21,6 +22,8 @@ GROUP_ID_BASE = 16
 """First group id; the groups below would own the member ids 0 to 1023, which are taken."""
 GROUP_ID_MAX = (1 << 32) // MEMBER_IDS_PER_GROUP - 1
 """Last group id whose members still have 32-bit ids."""
+APART_GROUP_ID_BASE = (GROUP_ID_MAX + 1) // 2
+"""From here on: groups of destinations that failures elsewhere have set apart."""
 
 
 def share_out(weights: Mapping[int, int], count: int) -> dict[int, int]:
@@ -59,53 +62,89 @@ def base_buckets(weights: Mapping[int, int], bucket_count: int) -> tuple[int, ..
     return tuple(buckets)
 
 
-def fail_over(
-    base: Sequence[int],
-    weights: Mapping[int, int],
-    failed: Collection[int],
-    *,
-    current: Sequence[int] | None = None,
+def buckets_in_use(
+    weights: Mapping[int, int], usable: Collection[int], bucket_count: int
 ) -> tuple[int, ...]:
-    """The port of every bucket while some ports have failed.
+    """The port of every bucket while only some ports are usable.
 
-    A bucket of a working port stays with it or returns to it. The others go to the survivor that
-    is furthest below its share by weight. With `current`, where the buckets lead now, a bucket that
-    an earlier failure moved to a survivor stays there, so that a second failure moves the flows
-    of the second port only. Without survivors nothing can be better than the base.
+    A pure function without memory: each bucket has an order of preference over all ports, and leads
+    to the first usable one. So a port that fails moves its own buckets only, one that comes back
+    gets just those that it had, whatever failed or came back in between, and every
+    switch and every run of the controller finds the same. The first preference is `base_buckets`;
+    the buckets of a port that fails are split among the others by weight, each share within one
+    bucket of the exact one. After several failures the shares are even on average only: that is
+    the price of moving nobody else. Without a usable port nothing can be better than the base.
 
-    >>> fail_over((1, 2, 3, 1, 2, 3), {1: 1, 2: 1, 3: 1}, {2})
+    >>> buckets_in_use({1: 1, 2: 1, 3: 1}, {1, 3}, 6)
     (1, 1, 3, 1, 3, 3)
     """
-    alive = {port: weight for port, weight in sorted(weights.items()) if port not in failed}
-    if not alive:
-        return tuple(base)
-    homeless = []
-    buckets = list(base)
-    for index, port in enumerate(base):
-        if port in alive:
-            continue
-        if current is not None and current[index] in alive:
-            buckets[index] = current[index]
-        else:
-            homeless.append(index)
-    held = {port: buckets.count(port) for port in alive}
-    total = sum(alive.values())
-    for index in homeless:
-        # deficit = len(base) * weight / total - held, without the division
-        neediest = min(alive, key=lambda port: (held[port] * total - len(base) * alive[port], port))
-        buckets[index] = neediest
-        held[neediest] += 1
-    return tuple(buckets)
+    ports = list(base_buckets(weights, bucket_count))
+    alive = weights.keys() & set(usable)
+    if alive:
+        homeless: dict[tuple[int, ...], list[int]] = {}
+        for bucket, port in enumerate(ports):
+            if port not in alive:
+                homeless.setdefault((port,), []).append(bucket)
+        while homeless:
+            tried, buckets = homeless.popitem()
+            left = {port: weight for port, weight in weights.items() if port not in tried}
+            for bucket, port in zip(buckets, _next_ports(left, tried, len(buckets)), strict=True):
+                ports[bucket] = port
+                if port not in alive:
+                    homeless.setdefault((*tried, port), []).append(bucket)
+    return tuple(ports)
+
+
+def _next_ports(weights: Mapping[int, int], tried: Sequence[int], count: int) -> list[int]:
+    """The next preference of `count` buckets that have had these ports before them.
+
+    Systematic sampling: the ports' shares end to end on a line, in an order drawn by hash, and
+    a bucket every 1/count of it from an offset drawn by hash. Each port gets its exact share,
+    rounded up or down, and over all `tried` neither ports of small weight nor low numbers suffer.
+    """
+    order = sorted(weights, key=lambda port: (_drawn(*tried, -1, port), port))
+    total, offset = sum(weights.values()), _drawn(*tried)
+    ports, reached, index = [], weights[order[0]], 0
+    for bucket in range(count):
+        # (bucket + offset / 2^64) / count of the line, without the divisions
+        while (bucket << 64 | offset) * total >= reached * count << 64:
+            index += 1
+            reached += weights[order[index]]
+        ports.append(order[index])
+    return ports
+
+
+def _drawn(*numbers: int) -> int:
+    """64 bits that look random and are the same everywhere."""
+    text = ",".join(map(str, numbers)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def group_ids(node_ids: Collection[int]) -> dict[int, int]:
     """The group id that belongs to each node id: next to it where that leaves room for members.
 
-    Node ids above 2^26 are numbered by rank instead, all of them.
+    Where a node id exceeds 2^25, all of them are numbered by rank instead.
     """
-    if max(node_ids, default=0) + GROUP_ID_BASE <= GROUP_ID_MAX:
+    if max(node_ids, default=0) + GROUP_ID_BASE < APART_GROUP_ID_BASE:
         return {node_id: node_id + GROUP_ID_BASE for node_id in node_ids}
     return {node_id: rank + GROUP_ID_BASE for rank, node_id in enumerate(sorted(node_ids))}
+
+
+def apart_group_ids(contents: Collection[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
+    """Ids of groups that exist while links elsewhere have failed, drawn from what they hold.
+
+    A group of other contents has another id, so none is ever rewritten while some destination
+    still uses it for what it was.
+    """
+    ids: dict[tuple[int, ...], int] = {}
+    taken: set[int] = set()
+    for content in sorted(contents):
+        number = _drawn(*content) % APART_GROUP_ID_BASE
+        while number in taken:
+            number = (number + 1) % APART_GROUP_ID_BASE
+        taken.add(number)
+        ids[content] = APART_GROUP_ID_BASE + number
+    return ids
 
 
 def bucket_member_id(group_id: int, bucket: int) -> int:

@@ -17,12 +17,14 @@ from controller.fabric_check_telemetry import (
     FabricProblem,
     check_measuring,
     collector_addresses,
+    device_port,
     known,
     repeats,
     switch_port,
     target_of,
 )
 from controller.fabric_telemetry import IpNetwork
+from controller.targets import Target
 from controller.telemetry.dialect import DIALECTS
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
@@ -157,12 +159,7 @@ def _classes(fabric: Fabric) -> Iterator[FabricProblem]:
 
 def _switch_details(fabric: Fabric) -> Iterator[FabricProblem]:
     for index, switch in enumerate(fabric.switches):
-        reserved = target_of(fabric, switch.name).reserved_ports
-        if switch.report_port is not None and switch.report_port in reserved:
-            yield FabricProblem(
-                ("switches", index, "report_port"),
-                f"{switch.report_port} is the {reserved[switch.report_port]}; expected another one",
-            )
+        yield from _own_ports(switch, ("switches", index), target_of(fabric, switch.name))
         yield from repeats(
             [
                 (("switches", index, "interfaces", position, "port"), port)
@@ -170,6 +167,27 @@ def _switch_details(fabric: Fabric) -> Iterator[FabricProblem]:
             ],
             "the port",
         )
+
+
+def _own_ports(switch: Switch, path: KeyPath, target: Target) -> Iterator[FabricProblem]:
+    """Problems of the ports that are no cables': the program has some of them compiled in."""
+    if target.cpu_ports and switch.cpu_port not in target.cpu_ports:
+        choices = " or ".join(map(str, target.cpu_ports))
+        yield FabricProblem(
+            (*path, "cpu_port"),
+            f"{switch.cpu_port} is not the CPU port of target {target.name}; expected {choices}",
+        )
+    if switch.report_port is None:
+        return
+    reserved = {switch.cpu_port: "cpu_port", **target.reserved_ports}
+    if switch.report_port in reserved:
+        yield FabricProblem(
+            (*path, "report_port"),
+            f"{switch.report_port} is the {reserved[switch.report_port]}; expected another one",
+        )
+    else:
+        end = LinkEnd(node=switch.name, port=switch.report_port)
+        yield from device_port((*path, "report_port"), end, target)
 
 
 def _models(fabric: Fabric) -> Iterator[FabricProblem]:

@@ -6,10 +6,20 @@ from typing import NamedTuple
 
 from controller.addresses import format_ip, format_mac
 from controller.fabric import Fabric, PtpRole, Switch
-from controller.fabric_telemetry import HostOrPrefix, LinkEnd, Watchlist, WatchMode, WatchTraffic
+from controller.fabric_telemetry import (
+    IP_ETHER_TYPES,
+    PROTOCOL_ICMPV6,
+    PROTOCOLS_WITH_PORTS,
+    HostOrPrefix,
+    IpNetwork,
+    LinkEnd,
+    Watchlist,
+    WatchMode,
+    WatchTraffic,
+)
 from controller.ptp_entries import STAMP_UNIT_NS_MAX
 from controller.report_entries import LATENCY_MAX
-from controller.targets import BMV2, PORT_MAX, TARGETS, Target
+from controller.targets import BMV2, TARGETS, Target
 from controller.watchlist import roce_entry_count_max
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
@@ -60,6 +70,7 @@ def check_measuring(fabric: Fabric) -> Iterator[FabricProblem]:
     yield from _watchlists(fabric)
     yield from _reports(fabric)
     yield from _probes(fabric)
+    yield from _punt(fabric)
     yield from _transparent_clocks(fabric)
 
 
@@ -139,8 +150,16 @@ def switch_port(
         yield FabricProblem(
             path, f"port {end} is the {taken[end.port]} of {end.node}; expected a free port"
         )
-    elif end.port > PORT_MAX:
-        yield FabricProblem(path, f"port {end} does not exist; expected a port from 1 to 508")
+    else:
+        yield from device_port(path, end, target)
+
+
+def device_port(path: KeyPath, end: LinkEnd, target: Target) -> Iterator[FabricProblem]:
+    """A problem if the switch has no such port."""
+    if end.port > target.cable_port_max:
+        yield FabricProblem(
+            path, f"port {end} does not exist; expected a port from 1 to {target.cable_port_max}"
+        )
 
 
 def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
@@ -261,17 +280,66 @@ def _reports(fabric: Fabric) -> Iterator[FabricProblem]:
                 (*path, "latency_ns"), f"{queue.latency_ns} is too much; expected below 2^32 units"
             )
         for position, end in enumerate(queue.ports):
-            yield from known((*path, "ports", position), end.node, switches, "switch")
+            where: KeyPath = (*path, "ports", position)
+            yield from known(where, end.node, switches, "switch")
+            if end.node in switches:
+                yield from device_port(where, end, target_of(fabric, end.node))
             keys.append(((*path, "ports", position), f"{queue.queue} of {end}"))
         if not queue.ports:
             keys.append(((*path, "queue"), f"{queue.queue}"))
     yield from repeats(keys, "queue")
     drops: list[tuple[KeyPath, Hashable]] = []
     for index, drop in enumerate(fabric.reports.drops):
+        yield from _zero_address(drop.source, ("reports", "drops", index, "source"))
+        yield from _zero_address(drop.destination, ("reports", "drops", index, "destination"))
         for reason in drop.reasons or ("any reason",):
             flow = f"{reason} from {drop.source or 'anywhere'} to {drop.destination or 'anywhere'}"
             drops.append((("reports", "drops", index), flow))
     yield from repeats(drops, "the drop")
+
+
+def _zero_address(prefix: IpNetwork | None, path: KeyPath) -> Iterator[FabricProblem]:
+    """The switch has no other sign of a packet without an IPv4 header than the address 0.0.0.0."""
+    if prefix is not None and int(prefix.network_address) == 0:
+        yield FabricProblem(
+            path,
+            f"{prefix} holds 0.0.0.0, which stands for packets that are not IPv4; "
+            "expected a prefix without it, or no such key for all packets",
+        )
+
+
+def _punt(fabric: Fabric) -> Iterator[FabricProblem]:
+    """A rule that contradicts itself would never match, or only what it does not mean."""
+    for index, rule in enumerate(fabric.punt):
+        path: KeyPath = ("punt", index)
+        if rule.ether_type is not None and rule.ether_type not in IP_ETHER_TYPES and rule.of_ip:
+            yield FabricProblem(
+                (*path, "ether_type"),
+                f"{rule.ether_type:#06x} is not IP, of which the rule names more; "
+                "expected 0x0800 (IPv4) or 0x86dd (IPv6)",
+            )
+            continue
+        if rule.l4_dst_port is not None and rule.protocol not in (None, *PROTOCOLS_WITH_PORTS):
+            yield FabricProblem(
+                (*path, "l4_dst_port"),
+                f"no ports are read of protocol {rule.protocol}; expected 6 (TCP) or 17 (UDP)",
+            )
+        if rule.icmp_types and rule.protocol not in (None, PROTOCOL_ICMPV6):
+            yield FabricProblem(
+                (*path, "icmp_types"),
+                f"types are read of ICMPv6 only, not of protocol {rule.protocol}; "
+                f"expected protocol {PROTOCOL_ICMPV6}",
+            )
+        elif rule.icmp_types and rule.l4_dst_port is not None:
+            yield FabricProblem(
+                (*path, "icmp_types"), "given together with l4_dst_port; expected one of the two"
+            )
+        elif not rule.ip_versions and rule.of_ip:
+            what = "icmp_types are those of ICMPv6" if rule.icmp_types else "its keys contradict"
+            yield FabricProblem(
+                (*path, "destination" if rule.destination is not None else "icmp_types"),
+                f"{what}; expected ether_type, destination and icmp_types of one IP version",
+            )
 
 
 def _watched_bits(watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
 
 from controller.yaml_positions import KeyPath, PlainValue, YamlDocument
 
@@ -38,8 +40,15 @@ def fabric_schema() -> _Schema:
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(fabric_schema())
+def _validator() -> Validator:
+    """JSON Schema takes 1.0 for an integer; a port or an id it is not."""
+    integers = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    strict: type[Validator] = extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, type_checker=integers
+    )
+    return strict(fabric_schema())
 
 
 def schema_problems(document: YamlDocument) -> list[FileProblem]:

@@ -206,9 +206,21 @@ class Probes:
     report_metadata_bits: int = 0x7C00
 
 
+ETHER_TYPE_IPV4 = 0x0800
+ETHER_TYPE_IPV6 = 0x86DD
+IP_ETHER_TYPES: Mapping[int, int] = MappingProxyType({ETHER_TYPE_IPV4: 4, ETHER_TYPE_IPV6: 6})
+"""IP version by EtherType."""
+PROTOCOL_ICMPV6 = 58
+PROTOCOLS_WITH_PORTS = (6, 17)
+"""TCP and UDP: what the switch reads ports of."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuntRule:
-    """Packets that go to the CPU port; a field that is None (or empty) matches everything."""
+    """Packets that go to the CPU port; a field that is None (or empty) matches everything.
+
+    A field matches only packets that have it.
+    """
 
     name: str
     ether_type: int | None = None
@@ -216,7 +228,30 @@ class PuntRule:
     """IPv4 protocol or IPv6 next header."""
     l4_dst_port: int | None = None
     icmp_types: tuple[int, ...] = ()
+    """ICMPv6 only."""
     destination: IpNetwork | None = None
+
+    @property
+    def of_ip(self) -> bool:
+        """It names something that only IP packets have."""
+        return bool(
+            self.icmp_types
+            or self.destination is not None
+            or self.protocol is not None
+            or self.l4_dst_port is not None
+        )
+
+    @property
+    def ip_versions(self) -> tuple[int, ...]:
+        """IP versions of the packets that it can match; none for other packets."""
+        versions = {4, 6} if self.of_ip else set()
+        if self.ether_type is not None:
+            versions &= {IP_ETHER_TYPES.get(self.ether_type, 0)}
+        if self.destination is not None:
+            versions &= {self.destination.version}
+        if self.icmp_types:
+            versions &= {6}
+        return tuple(sorted(versions))
 
 
 DEFAULT_PUNT = (

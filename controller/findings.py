@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches must hold, given the file, what was found at run time, and what they hold now.
+"""What switches must hold, given the file and what was found at run time.
 
 Pure. The file alone does not say it all: links fail, and transparent clocks get the delays that the
 correction has estimated.
@@ -14,7 +14,7 @@ from controller.entries import Entry, Group, Member, TableEntry
 from controller.fabric import Fabric, Switch
 from controller.ptp_entries import link_delay_entries
 from controller.reconcile import Update, reconcile
-from controller.route_entries import ECMP_SELECTOR, held_ports
+from controller.route_entries import ECMP_SELECTOR
 from controller.routing import RouteTable, compute_routes
 
 ROUTE_NAMES = frozenset({ECMP_SELECTOR, "ipv4_lpm", "ipv6_lpm"})
@@ -53,14 +53,10 @@ class Target:
             link_delays=findings.link_delays,
         )
 
-    def entries(self, switch_name: str, actual: Collection[Entry] = ()) -> tuple[Entry, ...]:
-        """The desired entries of a switch that holds `actual`."""
+    def entries(self, switch_name: str) -> tuple[Entry, ...]:
+        """The desired entries of a switch."""
         return desired_entries(
-            self.fabric,
-            switch_name,
-            routes=self.routes,
-            link_delays=self.link_delays,
-            held=held_ports(actual),
+            self.fabric, switch_name, routes=self.routes, link_delays=self.link_delays
         )
 
     def updates(
@@ -77,7 +73,7 @@ class Target:
                 if name not in foreign and (names is None or name in names)
             ]
 
-        return reconcile(ours(self.entries(switch_name, actual)), ours(actual))
+        return reconcile(ours(self.entries(switch_name)), ours(actual))
 
 
 def link_delay_updates(

@@ -3,17 +3,19 @@
 
 Pure. Ids are chosen so that a change of the fabric changes the entries that it concerns and no
 others: a port's member is numbered by the port, a collector's by its destination id, and a group
-by a node id; bucket i of group g is member g * 64 + i (`ecmp.py`).
+by a node id; bucket i of group g is member g * 64 + i (`ecmp.py`). A port of the switch itself
+that fails has buckets rewritten; a link that fails elsewhere moves the routes it concerns
+to a group of their own, and back.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controller.ecmp import (
     BUCKET_COUNT_MAX,
     COLLECTOR_MEMBER_ID_BASE,
-    base_buckets,
+    apart_group_ids,
     bucket_member_id,
-    fail_over,
+    buckets_in_use,
     group_ids,
 )
 from controller.entries import (
@@ -45,15 +47,9 @@ def held_ports(entries: Iterable[Entry]) -> dict[int, int]:
     }
 
 
-def route_entries(
-    fabric: Fabric, table: RouteTable, switch_name: str, held: Mapping[int, int] | None = None
-) -> Iterator[Entry]:
-    """Members, groups, then one table entry per prefix.
-
-    held: `held_ports` of the switch. A bucket that an earlier failure has moved then stays where it
-    is while its own port is down, so that no flow is moved twice for nothing.
-    """
-    ids = group_ids({switch.node_id for switch in fabric.switches})
+def route_entries(fabric: Fabric, table: RouteTable, switch_name: str) -> Iterator[Entry]:
+    """Members, groups, then one table entry per prefix."""
+    ids = _group_ids(fabric, table.routes[switch_name])
     members: dict[int, Member] = {}
     groups: dict[int, Group] = {}
     entries: list[TableEntry] = []
@@ -64,9 +60,9 @@ def route_entries(
             members[member.member_id] = member
             action = MemberRef(member.member_id)
         else:
-            group_id = ids[route.group_node_id]
+            group_id = ids[_group_content(route)]
             if group_id not in groups:
-                buckets = _bucket_members(route, group_id, fabric.ecmp.buckets, held or {})
+                buckets = _bucket_members(route, group_id, fabric.ecmp.buckets)
                 members.update(buckets)
                 groups[group_id] = Group(
                     profile=ECMP_SELECTOR,
@@ -81,6 +77,18 @@ def route_entries(
     yield from (members[member_id] for member_id in sorted(members))
     yield from (groups[group_id] for group_id in sorted(groups))
     yield from entries
+
+
+def _group_content(route: Route) -> tuple[int, ...]:
+    """What tells the route's group from the others of its switch, its own failed ports aside."""
+    return (route.group_node_id, *((int(route.way_round), *route.apart) if route.apart else ()))
+
+
+def _group_ids(fabric: Fabric, routes: Sequence[Route]) -> dict[tuple[int, ...], int]:
+    by_node = group_ids({switch.node_id for switch in fabric.switches})
+    contents = {_group_content(route) for route in routes if len(route.next_hops) > 1}
+    usual = {content for content in contents if len(content) == 1}
+    return {content: by_node[content[0]] for content in usual} | apart_group_ids(contents - usual)
 
 
 def ecmp_default(fabric: Fabric, switch: Switch, tiers: Mapping[str, int]) -> DefaultEntry:
@@ -107,19 +115,15 @@ def _single_member(route: Route) -> Member:
     return Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hop))
 
 
-def _bucket_members(
-    route: Route, group_id: int, bucket_count: int, held: Mapping[int, int]
-) -> dict[int, Member]:
+def _bucket_members(route: Route, group_id: int, bucket_count: int) -> dict[int, Member]:
     """The members of a group, by id: one per bucket, whether or not a port has failed."""
     hops = {hop.port: hop for hop in route.next_hops}
     weights = {port: hop.weight for port, hop in hops.items()}
-    member_ids = [bucket_member_id(group_id, bucket) for bucket in range(bucket_count)]
-    base = base_buckets(weights, bucket_count)
-    current = [held.get(member_id, home) for member_id, home in zip(member_ids, base, strict=True)]
-    ports = fail_over(base, weights, route.failed_ports, current=current)
+    usable = weights.keys() - set(route.failed_ports)
     return {
         member_id: Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hops[port]))
-        for member_id, port in zip(member_ids, ports, strict=True)
+        for bucket, port in enumerate(buckets_in_use(weights, usable, bucket_count))
+        for member_id in (bucket_member_id(group_id, bucket),)
     }
 
 

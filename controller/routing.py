@@ -9,7 +9,6 @@ ports stay where they are (`ecmp.py`).
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
-from typing import TypeAlias
 
 import networkx as nx
 
@@ -25,10 +24,16 @@ class Route:
     prefix: IpNetwork
     next_hops: tuple[NextHop, ...]
     group_node_id: int
-    """Smallest node id of the switches that are reached over exactly these next hops: a number for
-    the ECMP set that stays the same while other destinations come, go or change their paths."""
+    """Smallest node id of the switches that are usually reached over the same next hops: a number
+    for the ECMP set that stays the same whatever fails."""
     failed_ports: tuple[int, ...] = ()
     """Ports of the next hops that lead there no more; never all of them."""
+    apart: tuple[int, ...] = ()
+    """What sets the destination apart from others of the ECMP set: ports behind which no shortest
+    path goes on, because of a failure elsewhere. Of a way round: all of its failed ports, and 0;
+    -1 where nothing leads there."""
+    way_round: bool = False
+    """None of the usual next hops leads there: these are all others of the switch."""
     collector: Collector | None = None
     """The collector that the only next hop leads straight to, if it is one."""
 
@@ -166,8 +171,14 @@ def _routes_of(
     )
 
 
-EcmpSet: TypeAlias = tuple[tuple[NextHop, ...], tuple[int, ...]]
-"""Next hops, and the ports of them that lead there no more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How a switch reaches what one or several switches serve, with the fields of a `Route`."""
+
+    next_hops: tuple[NextHop, ...]
+    failed_ports: tuple[int, ...] = ()
+    apart: tuple[int, ...] = ()
+    way_round: bool = False
 
 
 def _remote_routes(
@@ -179,40 +190,93 @@ def _remote_routes(
 ) -> Iterator[Route]:
     """Routes to what other switches serve; what several serve (a host with several links) is
     reached over all that are nearest."""
-    sets = {
-        target: _with_failures(hops, now[name].get(target))
-        for target, hops in usual[name].items()
-        if prefixes[target]
-    }
     servers: dict[IpNetwork, list[str]] = {}
-    for target in sets:
+    for target in usual[name]:
         for prefix in prefixes[target]:
             servers.setdefault(prefix, []).append(target)
     names = {switch.mac: switch.name for switch in fabric.switches}
-    found: dict[IpNetwork, EcmpSet] = {}
-    reached: dict[EcmpSet, set[str]] = {}
-    for prefix, targets in servers.items():
-        if len(targets) == 1:
-            found[prefix] = sets[targets[0]]
-        else:
-            found[prefix] = _with_failures(
-                _to_nearest(name, targets, usual, names), _to_nearest(name, targets, now, names)
-            )
-        reached.setdefault(found[prefix], set()).update(targets)
+    ways: dict[tuple[str, ...], _Way] = {}
+    sets: dict[tuple[str, ...], tuple[NextHop, ...]] = {}
+    reached: dict[tuple[NextHop, ...], set[str]] = {}
+    for targets in dict.fromkeys(tuple(targets) for targets in servers.values()):
+        sets[targets] = _to_nearest(name, targets, usual, names)
+        reached.setdefault(sets[targets], set()).update(targets)
+        ways[targets] = _Way(next_hops=sets[targets])
+        if now is not usual:
+            ways[targets] = _way(fabric, name, targets, usual, now, names)
     numbers = _group_node_ids(fabric, reached)
-    for prefix, ecmp_set in found.items():
+    for prefix, served_by in servers.items():
+        targets = tuple(served_by)
+        way = ways[targets]
         yield Route(
             prefix=prefix,
-            next_hops=ecmp_set[0],
-            failed_ports=ecmp_set[1],
-            group_node_id=numbers[ecmp_set],
+            next_hops=way.next_hops,
+            group_node_id=numbers[sets[targets]],
+            failed_ports=way.failed_ports,
+            apart=way.apart,
+            way_round=way.way_round,
         )
+
+
+def _way(
+    fabric: Fabric,
+    name: str,
+    targets: Sequence[str],
+    usual: Paths,
+    now: Paths,
+    names: Mapping[int, str],
+) -> _Way:
+    """The next hops while some links are down.
+
+    As long as one of the usual next hops leads there, they stay the set, weights included, or
+    flows of working ports would move. Where other ports take over altogether (a longer way round),
+    the set is all others of the switch; where nothing leads there any more, the usual set stays,
+    and its packets are lost either way.
+    """
+    hops = _to_nearest(name, targets, usual, names)
+    left = {hop.port for hop in _to_nearest(name, targets, now, names)}
+    ports = {hop.port for hop in hops}
+    if not left:
+        return _Way(next_hops=hops, apart=(-1,))
+    if ports <= left:
+        return _Way(next_hops=hops)
+    if not left & ports:
+        others = tuple(hop for hop in _all_next_hops(fabric, name) if hop.port not in ports)
+        failed = tuple(hop.port for hop in others if hop.port not in left)
+        return _Way(next_hops=others, failed_ports=failed, apart=(0, *failed), way_round=True)
+    failed = tuple(port for port in sorted(ports - left))
+    length = _distance(name, targets, usual, names)
+    apart = tuple(
+        hop.port
+        for hop in hops
+        if hop.port in failed and _distance(names[hop.mac], targets, now, names) != length - 1
+    )
+    return _Way(next_hops=hops, failed_ports=failed, apart=apart)
+
+
+def _all_next_hops(fabric: Fabric, name: str) -> list[NextHop]:
+    """The neighbouring switches of a switch, by port, with the weights of the cables alone."""
+    macs = {switch.name: switch.mac for switch in fabric.switches}
+    return sorted(
+        next_hop(link, near.port, macs[far.node])
+        for link in fabric.links
+        for near, far in ((link.a, link.b), (link.b, link.a))
+        if near.node == name and far.node in macs
+    )
+
+
+def _distance(name: str, targets: Sequence[str], paths: Paths, names: Mapping[int, str]) -> int:
+    """Links to the nearest of the targets; more than any path has where there is none."""
+    counts = [_hop_count(name, target, paths, names) for target in targets]
+    return min((count for count in counts if count is not None), default=len(names))
 
 
 def _to_nearest(
     name: str, targets: Sequence[str], paths: Paths, names: Mapping[int, str]
 ) -> tuple[NextHop, ...]:
     """The next hops to those of the targets that are nearest; `names`: switches by MAC."""
+    if len(targets) == 1:
+        return paths[name].get(targets[0], ())
     length = {target: _hop_count(name, target, paths, names) for target in targets}
     reachable = [count for count in length.values() if count is not None]
     hops = {
@@ -236,14 +300,16 @@ def _hop_count(name: str, target: str, paths: Paths, names: Mapping[int, str]) -
     return count
 
 
-def _group_node_ids(fabric: Fabric, reached: Mapping[EcmpSet, set[str]]) -> dict[EcmpSet, int]:
+def _group_node_ids(
+    fabric: Fabric, reached: Mapping[tuple[NextHop, ...], set[str]]
+) -> dict[tuple[NextHop, ...], int]:
     """A node id for each set: the smallest that it leads to and that no other set has taken.
 
     Two sets contend only where hosts have several links; a set that finds all of its own taken gets
     one that leads nowhere else.
     """
     node_ids = {switch.name: switch.node_id for switch in fabric.switches}
-    numbers: dict[EcmpSet, int] = {}
+    numbers: dict[tuple[NextHop, ...], int] = {}
     taken: set[int] = set()
     # those with fewest targets have the least choice
     for ecmp_set, targets in sorted(
@@ -257,21 +323,6 @@ def _group_node_ids(fabric: Fabric, reached: Mapping[EcmpSet, set[str]]) -> dict
         numbers[ecmp_set] = number
         taken.add(number)
     return numbers
-
-
-def _with_failures(usual: tuple[NextHop, ...], now: tuple[NextHop, ...] | None) -> EcmpSet:
-    """The next hops of an ECMP set and the ports of it that have failed.
-
-    Where other ports take over altogether (a longer way round), they are a set of their own; where
-    nothing leads there any more, the usual set stays, and its packets are lost either way.
-    """
-    if not now or now is usual:
-        return usual, ()
-    left = {hop.port for hop in now}
-    if left <= {hop.port for hop in usual}:
-        # Their weights stay too, or flows of working ports would move.
-        return usual, tuple(hop.port for hop in usual if hop.port not in left)
-    return now, ()
 
 
 def _local_routes(switch: Switch, attached: tuple[AttachedHost, ...]) -> list[Route]:

@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 PORT_MAX = 510
 """Ports are 9 bits wide on every target, and one value is kept for dropped packets."""
+CABLE_PORT_MAX = 508
+"""BMv2's last port that a cable can be in; the three above are the program's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,12 @@ class Target:
     """Clones become reports behind this port and are routed from there; never a cable."""
     reserved_ports: Mapping[int, str] = field(default_factory=dict)
     """Ports that no cable can be in, and why."""
+    cpu_ports: tuple[int, ...] = ()
+    """What `cpu_port` may be: the program has it compiled in. Empty: anything."""
+    cable_port_max: int = PORT_MAX
+    """Last port that a cable can be in, where it is not a reserved one."""
+    tags_ethernet_ptp: bool = True
+    """PTP over Ethernet gets the tag of the link that it leaves over."""
     cuts_in_session: bool = False
     """Copies are cut by their session; otherwise the program cuts (BMv2 refuses a length)."""
 
@@ -30,7 +38,11 @@ class Target:
 BMV2 = Target(
     name="bmv2",
     recirculation_port=509,
-    reserved_ports=MappingProxyType({509: "recirculation port", 511: "port of dropped packets"}),
+    reserved_ports=MappingProxyType(
+        {509: "recirculation port", 510: "CPU port", 511: "port of dropped packets"}
+    ),
+    cpu_ports=(510,),
+    cable_port_max=CABLE_PORT_MAX,
 )
 """BMv2, and the embedded switch in its place."""
 TOFINO = Target(
@@ -40,13 +52,17 @@ TOFINO = Target(
         {68: "recirculation port", 196: "recirculation port", 324: "recirculation port"}
         | {452: "recirculation port", 511: "port of dropped packets"}
     ),
+    cpu_ports=(192, 320),
+    tags_ethernet_ptp=False,
     cuts_in_session=True,
 )
-"""Tofino 1 (docs/tofino.md)."""
+"""Tofino 1 (docs/tofino.md). Its CPU port: 192 with two pipes, 320 with four."""
 TOFINO2 = Target(
     name="tofino2",
     recirculation_port=6,
     reserved_ports=MappingProxyType({6: "recirculation port", 511: "port of dropped packets"}),
+    cpu_ports=(0,),
+    tags_ethernet_ptp=False,
     cuts_in_session=True,
 )
 """Tofino 2."""

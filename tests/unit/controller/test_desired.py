@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
 from pathlib import Path
+from typing import Any
 
 import finsy as fy
 import pytest
@@ -251,11 +252,14 @@ def test_failed_link_rewrites_members_and_never_a_group(fabric: Fabric) -> None:
     usual = {entry.key: entry for entry in desired_entries(fabric, "leaf1")}
     routes = compute_routes(fabric, ["leaf5:2-spine2:5"])
     now = {entry.key: entry for entry in desired_entries(fabric, "leaf1", routes=routes)}
-    assert [usual[key] for key in usual if now.get(key) != usual[key]] == [
-        TableEntry.of("ipv4_lpm", {"dst_addr": Lpm(0x0A000500, 24)}, GroupRef(18))
-    ]
+    (moved,) = [usual[key] for key in usual if now.get(key) != usual[key]]
+    assert moved == TableEntry.of("ipv4_lpm", {"dst_addr": Lpm(0x0A000500, 24)}, GroupRef(18))
+    (group_id,) = {e.group_id for e in now.values() if isinstance(e, Group)} - {18}
+    assert now[moved.key] == replace(moved, action=GroupRef(group_id))
     old = [e.action for e in usual.values() if isinstance(e, Member) and e.member_id // 64 == 18]
-    new = [e.action for e in now.values() if isinstance(e, Member) and e.member_id // 64 == 21]
+    new = [
+        e.action for e in now.values() if isinstance(e, Member) and e.member_id // 64 == group_id
+    ]
     assert len(old) == len(new) == 64
     for before, after in zip(old, new, strict=True):
         port = dict(before.params)["port"]
@@ -350,18 +354,46 @@ def test_neighbours_are_punted_by_default(fabric: Fabric) -> None:
     assert table(quiet, "spine1", "punt") == []
 
 
-def test_punt_rules_match_what_they_name(fabric: Fabric, schema: fy.P4Schema) -> None:
-    """Addresses of either version, protocol and port go into the keys of their own."""
-    rules = (
-        PuntRule(name="bgp", protocol=6, l4_dst_port=179, destination=ip_network("10.254.0.0/16")),
-        PuntRule(name="v6", destination=ip_network("fd00::/16")),
-    )
-    chosen = replace(fabric, punt=rules)
-    entries = table(chosen, "leaf1", "punt")
-    assert [e.where for e in entries] == [
-        "punt [dst_addr=10.254.0.0 & 0xffff0000, l4_dst_port=179, protocol=6] priority 1000",
-        f"punt [ipv6_dst_addr=fd00:: & {0xFFFF << 112:#x}] priority 999",
-    ]
+@pytest.mark.parametrize(
+    ("rule", "matches"),
+    [
+        ({"ether_type": 0x88CC}, ["ether_type=0x88cc"]),
+        ({"protocol": 1}, ["ether_type=0x800, protocol=1", "ether_type=0x86dd, protocol=1"]),
+        (
+            {"l4_dst_port": 179},
+            [
+                f"ether_type={kind}, l4_dst_port=179, protocol={protocol}"
+                for kind in ("0x800", "0x86dd")
+                for protocol in (6, 17)
+            ],
+        ),
+        (
+            {"l4_dst_port": 179, "protocol": 6, "destination": ip_network("10.254.0.0/16")},
+            [
+                "dst_addr=10.254.0.0 & 0xffff0000, ether_type=0x800, l4_dst_port=179, protocol=6",
+            ],
+        ),
+        ({"destination": ip_network("0.0.0.0/0")}, ["ether_type=0x800"]),
+        ({"destination": ip_network("0.0.0.0/8")},
+         ["dst_addr=0.0.0.0 & 0xff000000, ether_type=0x800"]),
+        ({"destination": ip_network("::/0")}, ["ether_type=0x86dd"]),
+        (
+            {"destination": ip_network("fd00::/16")},
+            [f"ether_type=0x86dd, ipv6_dst_addr=fd00:: & {0xFFFF << 112:#x}"],
+        ),
+        (
+            {"icmp_types": (128, 129)},
+            [f"ether_type=0x86dd, icmp_type={kind}, protocol=58" for kind in (128, 129)],
+        ),
+    ],
+)  # fmt: skip
+def test_punt_rule_matches_only_packets_that_have_its_fields(
+    fabric: Fabric, schema: fy.P4Schema, rule: dict[str, Any], matches: list[str]
+) -> None:
+    """Absent headers read as 0, so addresses, protocols, ports and types come with the EtherType
+    and the protocol of packets that have them."""
+    entries = table(replace(fabric, punt=(PuntRule(name="x", **rule),)), "leaf1", "punt")
+    assert [e.where for e in entries] == [f"punt [{match}] priority 1000" for match in matches]
     for entry in entries:
         assert decode_entry(encode_entry(entry, schema), schema) == entry
 

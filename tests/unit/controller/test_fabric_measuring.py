@@ -118,7 +118,7 @@ def full() -> Fabric:
                 DropReport(
                     reasons=tuple(DROP_REASONS),
                     source=IPv4Network("10.0.0.0/8"),
-                    destination=IPv4Network("0.0.0.0/0"),
+                    destination=IPv4Network("128.0.0.0/1"),
                 ),
             ),
         ),

@@ -216,9 +216,21 @@ def test_failed_link_stays_in_its_sets_and_is_marked() -> None:
     by_prefix = {str(route.prefix): route for route in routes}
     assert [hop.port for hop in by_prefix["10.0.5.0/24"].next_hops] == [1, 2, 3, 4]
     assert by_prefix["10.0.5.0/24"].failed_ports == (2,)
-    assert by_prefix["10.0.5.0/24"].group_node_id == 5
-    assert by_prefix["10.0.6.0/24"].failed_ports == ()
+    assert by_prefix["10.0.5.0/24"].group_node_id == 2
+    assert by_prefix["10.0.5.0/24"].apart == (2,)
+    assert by_prefix["10.0.6.0/24"].failed_ports == by_prefix["10.0.6.0/24"].apart == ()
     assert by_prefix["10.0.6.0/24"].group_node_id == 2
+
+
+def test_own_failed_port_sets_nobody_apart() -> None:
+    """All destinations lose the same port and stay one set; what fails elsewhere sets apart."""
+    down = ["leaf1:1-spine1:1", "leaf5:2-spine2:5"]
+    routes = compute_routes(leaf_spine(), down).routes["leaf1"]
+    by_prefix = {str(route.prefix): route for route in routes}
+    assert by_prefix["10.0.6.0/24"].failed_ports == (1,)
+    assert by_prefix["10.0.6.0/24"].apart == ()
+    assert by_prefix["10.0.5.0/24"].failed_ports == (1, 2)
+    assert by_prefix["10.0.5.0/24"].apart == (2,)
 
 
 def test_drained_link_is_avoided_like_a_failed_one() -> None:
