@@ -83,6 +83,8 @@ class Graph:
     y_ns: Float64s
     scale_ns: Float64s
     """Sd of a healthy edge's residual."""
+    parallel: bool = True
+    """Some pair of nodes may have several edges."""
 
     def residual_ns(self, theta_ns: Float64s) -> Float64s:
         """y - (theta_v - theta_u)."""
@@ -198,9 +200,9 @@ def _on_edges(graph: Graph, free: Ints, capacity: Ints, network: csr_array) -> I
     """Net flow of each pair of nodes spread over its parallel edges."""
     u, v = graph.u[free], graph.v[free]
     net = np.asarray(network[u, v]).ravel().astype(np.int64)
-    pair = np.minimum(u, v) * graph.size + np.maximum(u, v)
-    if len(np.unique(pair)) == len(pair):
+    if not graph.parallel:
         return net
+    pair = np.minimum(u, v) * graph.size + np.maximum(u, v)
     flow = np.zeros(len(free), np.int64)
     order = np.argsort(pair, kind="stable")
     left: dict[int, int] = {}

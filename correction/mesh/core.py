@@ -42,6 +42,8 @@ class Core:
     tree_parent: NDArray[np.int64]
     attachment: NDArray[np.int64]
     """[node]: the core node that it hangs on; itself in the core; -1 if not connected."""
+    parallel: bool
+    """Some pair of nodes has several edges."""
     depth_groups: tuple[slice, ...]
     """Rows of the tree arrays whose parents all stand before them."""
 
@@ -99,5 +101,12 @@ def split(edges: Edges, reference: int) -> Core:
         tree_sign=np.where(edges.v[tree_edge] == tree_node, 1.0, -1.0),
         tree_parent=tree_parent,
         attachment=attachment,
+        parallel=_has_parallel(edges),
         depth_groups=groups,
     )
+
+
+def _has_parallel(edges: Edges) -> bool:
+    pair = np.minimum(edges.u, edges.v) * edges.node_count + np.maximum(edges.u, edges.v)
+    pair = np.sort(pair)
+    return bool((pair[1:] == pair[:-1]).any())

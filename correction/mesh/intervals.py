@@ -19,12 +19,15 @@ REPAIRS_MAX = 200
 """Passes over all rows; one pass repairs every broken limit by one hop."""
 
 
-def intervals(edges: Edges, reference: int, estimate_ns: Float64s) -> HardInterval | NegativeCycle:
+def intervals(
+    edges: Edges, reference: int, estimate_ns: Float64s, *, parallel: bool = True
+) -> HardInterval | NegativeCycle:
     """low <= theta <= high of every node, or a cycle that shows impossible data.
 
-    `estimate_ns`: any values; good ones (a solve's) make it fast.
+    `estimate_ns`: any values; good ones (a solve's) make it fast. `parallel`: some pair of nodes
+    may have several edges.
     """
-    tail, head, limit = _rows(edges)
+    tail, head, limit = _rows(edges, parallel)
     potential = np.where(np.isfinite(estimate_ns), estimate_ns, 0.0).copy()
     for _ in range(REPAIRS_MAX):
         offered = potential[tail] + limit
@@ -45,16 +48,16 @@ def intervals(edges: Edges, reference: int, estimate_ns: Float64s) -> HardInterv
     return HardInterval(low_ns=low, high_ns=high)
 
 
-def _rows(edges: Edges) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64s]:
+def _rows(edges: Edges, parallel: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64s]:
     """(tail, head, limit) of all finite limits, the smallest of parallel ones."""
     tail = np.r_[edges.u, edges.v]
     head = np.r_[edges.v, edges.u]
     limit = np.r_[edges.forward_limit_ns, edges.backward_limit_ns]
     finite = np.isfinite(limit)
     tail, head, limit = tail[finite], head[finite], limit[finite]
-    pair = tail * edges.node_count + head
-    if len(np.unique(pair)) == len(pair):
+    if not parallel:
         return tail, head, limit
+    pair = tail * edges.node_count + head
     order = np.lexsort((limit, pair))
     first = np.r_[True, pair[order][1:] != pair[order][:-1]]
     kept = order[first]

@@ -166,11 +166,12 @@ def _rivals(
         column = cov[:, of.at_v[unsure]] - cov[:, of.at_u[unsure]]
         if of.shared.shape[1]:
             column = column + cov[:, of.size :] @ of.shared[unsure].T
-        moved = delta * found.residual_ns[unsure] / (1.0 + delta * spread(of, cov)[unsure])
+        grow = 1.0 + delta * spread(of, cov)[unsure]
+        moved = delta * found.residual_ns[unsure] / grow
         moves = column * moved
         share = flipped[unsure]
         shift = moves @ share
         # what the rival does not know besides: its own variance is larger or smaller
-        own = column**2 * (-delta / (1.0 + delta * spread(of, cov)[unsure]))
+        own = column**2 * (-delta / grow)
         extra = np.maximum(moves**2 @ (share * (1.0 - share)) + own @ share, 0.0)
     return shift, extra, probability

@@ -107,6 +107,7 @@ def solve_mesh(
         v=of.at_v,
         y_ns=of.y_ns - of.shared @ chosen.best.constants_ns,
         scale_ns=scale,
+        parallel=core.parallel,
     )
     core_theta = chosen.best.theta_ns + chosen.shift_ns[: of.size]
     core_sd = np.sqrt(np.diagonal(chosen.covariance)[: of.size] + chosen.extra_variance[: of.size])
@@ -117,7 +118,7 @@ def solve_mesh(
     )
     verdict = certificates.judge(graph, chosen.l1_theta_ns, core_theta, slack)
     standing = _standing(edges, core, verdict)
-    hard = intervals(edges, reference, theta)
+    hard = intervals(edges, reference, theta, parallel=core.parallel)
     sd = np.sqrt(variance)
     conditional = sigmas * sd
     n = edges.node_count
