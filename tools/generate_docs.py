@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from controller.telemetry.layout_docs import wire_format_page
+from controller.telemetry.layout_docs import dialects_page, wire_format_page
 from tracing_core.service.app import create_app
 from tracing_core.store import Store
 
@@ -21,6 +21,7 @@ def openapi_page() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "wire-format.md": wire_format_page,
+    "dialects.md": dialects_page,
     "openapi.json": openapi_page,
 }
 

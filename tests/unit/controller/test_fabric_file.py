@@ -431,7 +431,7 @@ CASES = [
         "dialect: klingon",
         "dialect",
         "models[0].dialect",
-        "there is no dialect 'klingon'; expected one of tempotrace-v2",
+        '"klingon" is not valid; expected a report dialect: tempotrace-v2, telemetry-report-v1.0',
     ),
     (
         "two stamp points at one speed",

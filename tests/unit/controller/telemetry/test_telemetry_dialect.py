@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers of limited width are counted on where they wrap; profiles are named."""
 
+import json
+from importlib.resources import files
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.telemetry.dialect import DIALECTS, STANDARD
+from controller.telemetry.profiles import DEVIATION_DOCS, DIALECTS, STANDARD
 from controller.telemetry.unwrap import unwrap
 
 _WIDTHS = st.sampled_from([8, 18, 22, 32, 48, 62])
@@ -32,3 +35,31 @@ def test_profiles_are_found_by_their_names():
     """fabric.yaml names them; the standard is among them."""
     assert DIALECTS["tempotrace-v2"] is STANDARD
     assert all(name == dialect.name for name, dialect in DIALECTS.items())
+
+
+def test_the_schema_of_fabric_yaml_knows_every_dialect():
+    """An editor that checks the file offers what the decoder has."""
+    schema = json.loads(files("controller.schemas").joinpath("fabric.schema.json").read_text())
+    (enum,) = (found["enum"] for found in _values_of(schema, "dialect") if isinstance(found, dict))
+    assert enum == list(DIALECTS)
+
+
+def _values_of(node, key):
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name == key:
+                yield value
+            yield from _values_of(value, key)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _values_of(value, key)
+
+
+def test_a_profile_is_told_by_what_it_changes():
+    """Every deviation has a meaning; the standard has none."""
+    assert STANDARD.deviations() == {}
+    for dialect in DIALECTS.values():
+        deviations = dialect.deviations()
+        assert deviations.keys() <= DEVIATION_DOCS.keys()
+        assert dialect is STANDARD or deviations
+    assert all(DEVIATION_DOCS.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.telemetry.layout import ALL_LAYOUTS, INT_MD, INT_SHIM, REPORT_GROUP
-from controller.telemetry.layout_docs import wire_format_page
+from controller.telemetry.layout_docs import dialects_page, wire_format_page
 
 _LAYOUTS = {layout.name: layout for layout in ALL_LAYOUTS}
 _CONTROLLER_HEADERS = {"packet_in_t", "packet_out_t"}
@@ -60,6 +60,16 @@ def test_every_field_is_documented_and_unique(layout):
         ("report_group_t", 8),
         ("report_individual_t", 4),
         ("report_main_t", 8),
+        ("report_tlv_t", 4),
+        ("report_v1_t", 16),
+        ("report_v05_t", 12),
+        ("report_v05_drop_t", 12),
+        ("report_v05_local_t", 16),
+        ("int_shim_v1_t", 4),
+        ("int_hop_by_hop_v1_t", 8),
+        ("int_shim_v05_t", 4),
+        ("int_hop_by_hop_v05_t", 8),
+        ("int_tail_v05_t", 4),
     ],
 )
 def test_header_sizes_are_those_of_the_standards(name, byte_count):
@@ -74,7 +84,9 @@ def test_layout_names_and_value_types_are_unique():
     assert {INT_SHIM, INT_MD, REPORT_GROUP} <= set(ALL_LAYOUTS)
 
 
-def test_the_wire_format_page_is_up_to_date():
-    """docs/wire-format.md is what the tables say; `make docs` rewrites it."""
-    page = _REPO / "docs" / "wire-format.md"
-    assert page.read_text() == wire_format_page()
+@pytest.mark.parametrize(
+    ("name", "make"), [("wire-format.md", wire_format_page), ("dialects.md", dialects_page)]
+)
+def test_the_page_is_up_to_date(name, make):
+    """It is what the tables say; `make docs` rewrites it."""
+    assert (_REPO / "docs" / name).read_text() == make()
