@@ -153,9 +153,9 @@ _DIALECTS_INTRODUCTION = """\
 # Report dialects
 
 `dialect` of a device model in `fabric.yaml` names the profile under which the reports of its
-devices are read (default `tempotrace-v2`). Nothing is guessed: a report that does not fit the declared
-profile is refused and counted ([wire-format.md](wire-format.md)). Units, widths and origins of
-stamps are no part of a profile: the model declares them.
+devices are read (default `tempotrace-v2`). Nothing is guessed: a report that does not fit the
+declared profile is refused and counted ([wire-format.md](wire-format.md)). Units, widths and
+origins of stamps are no part of a profile: the model declares them.
 
 Profiles are made of deviations from Telemetry Report v2.0 and INT v2.1, each of them one field.
 

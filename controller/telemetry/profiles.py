@@ -54,7 +54,7 @@ class Dialect:
     ] = False
     individual_header: Annotated[
         bool,
-        "whether there is an individual report header; without it the packet follows the group header",
+        "there is an individual report header; else the packet follows the group header",
     ] = True
     flags_meaningless: Annotated[
         bool,
