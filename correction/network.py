@@ -18,14 +18,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from correction.equations import Equations
 from correction.instants import Instants
-from correction.model import FabricModel, Link, StampPoint
+from correction.model import FabricModel
+from correction.priors import priors
 from correction.timebase import Float64s
-
-PORT_SHARE = 0.4
-"""Sd of a port's own deviation from its group's stamp constant, as a share of the group's sd:
-line cards differ a little even within one model."""
-UNIFORM_SD = 1.0 / np.sqrt(3.0)
-"""Sd of a value that is anywhere within +-1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,29 +69,12 @@ class Posterior:
 
 def constants(model: FabricModel) -> Constants:
     """Unknown constants and their priors, from what the fabric declares."""
-    groups = sorted({p.group for link in model.links for p in _points(link) if p.group})
-    column = {name: i for i, name in enumerate(groups)}
-    count = len(model.links)
-    design = np.zeros((count, count + len(groups)))
-    design[:, :count] = np.eye(count)
-    sd = np.zeros(count + len(groups))
-    for e, link in enumerate(model.links):
-        own = link.asymmetry_sd_ns**2
-        # x_ab carries a's egress and b's ingress constant, x_ba the other two; y takes half
-        for point, sign in zip(_points(link), (0.5, 0.5, -0.5, -0.5), strict=True):
-            point_sd = point.uncertainty_ns * UNIFORM_SD
-            if point.group:
-                design[e, count + column[point.group]] += sign
-                sd[count + column[point.group]] = point_sd
-                own += (0.5 * PORT_SHARE * point_sd) ** 2
-            else:
-                own += (0.5 * point_sd) ** 2
-        sd[e] = np.sqrt(own)
-    return Constants(design=design, prior_sd_ns=np.maximum(sd, 1e-3), link_count=count)
-
-
-def _points(link: Link) -> tuple[StampPoint, StampPoint, StampPoint, StampPoint]:
-    return link.a_egress, link.b_ingress, link.b_egress, link.a_ingress
+    declared = priors(model)
+    return Constants(
+        design=np.hstack([np.eye(len(model.links)), declared.shared]),
+        prior_sd_ns=np.concatenate([declared.own_sd_ns, declared.shared_sd_ns]),
+        link_count=len(model.links),
+    )
 
 
 def eliminate(
