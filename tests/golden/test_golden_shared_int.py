@@ -7,17 +7,23 @@ stands next to the repository as shared/data.
 
 import json
 import os
+from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 
 from controller.telemetry.codec import DecodeError, DecodeReason, decode
 from controller.telemetry.datagram import internet_checksum, unwrap_udp
+from controller.telemetry.detect import detect_profiles
+from controller.telemetry.formats import decode_datagram
 from controller.telemetry.frames import icrc, icrc_is_valid
 from controller.telemetry.layout import BTH, INT_MD, INT_SHIM
 from controller.telemetry.packet import IntMarking, decode_packet
+from controller.telemetry.profiles import DIALECTS
 from controller.telemetry.report import decode_group, decode_reports
 from controller.telemetry.report_encode import ReportSpec, encode_reports
+from controller.telemetry.topology import TelemetryFabric, TelemetryNode
 
 _REPO = Path(__file__).parents[2]
 _FOLDER = Path(os.environ.get("TEMPOTRACE_SHARED_DATA", _REPO.parent / "shared" / "data")) / "int"
@@ -80,13 +86,60 @@ def test_int_md_v21_frames_have_the_stated_checksums(index):
     assert report.packet == decode_packet(frame, 14, _MARKING)
 
 
+def _geant_payload(document):
+    return bytes.fromhex(next(v for v in _strings(document) if len(v) == 2 * 191))
+
+
 def test_a_report_of_version_1_is_refused_by_its_version():
     """A BMv2 report in the v1.0 format: not misread as v2.0, whatever follows."""
-    document = _load("bmv2_geant_report_v1_from_finsy.json")
-    payload = bytes.fromhex(next(v for v in _strings(document) if len(v) == 2 * 191))
+    payload = _geant_payload(_load("bmv2_geant_report_v1_from_finsy.json"))
     with pytest.raises(DecodeError) as caught:
         decode_group(payload, 0)
     assert caught.value.reason is DecodeReason.REPORT_VERSION
+
+
+def test_a_report_of_geants_program_on_bmv2_decodes_to_the_stated_values():
+    """Three hops of 40 bytes; read as it stands, then without what the sink says of its clone."""
+    document = _load("bmv2_geant_report_v1_from_finsy.json")
+    payload, stated = _geant_payload(document), document["expected"]
+    dialect = DIALECTS["geant-bmv2"]
+    as_it_stands = replace(dialect, sink_entry_clone_fields=(), hop_latency_factor=1)
+    header, (report,) = decode_datagram(payload, 0, _MARKING, as_it_stands)
+    assert (header.node_id, header.sequence_number) == (
+        stated["report_switch_id"],
+        stated["seq_num"],
+    )
+    key, stack = report.packet.key, report.packet.stack
+    assert (key.src_addr, key.dst_addr) == tuple(
+        int(ip_address(stated[name])) for name in ("ipv4_src", "ipv4_dst")
+    )
+    assert (key.src_port, key.dst_port) == (stated["udp_sport"], stated["udp_dport"])
+    assert report.packet.int_bytes == 4 * stated["shim_len_words"]
+    assert stack.hop_metadata_bytes == 4 * stated["hop_metadata_len"]
+    assert stack.remaining_hop_count == stated["remaining_hop_cnt"]
+    assert stack.instruction_bitmap == int(stated["instruction_mask"], 16)
+    for hop, expected in zip(reversed(stack.hops), stated["hops_top_first"], strict=True):
+        assert (hop.node_id, hop.hop_latency) == (expected["switch_id"], expected["hop_latency"])
+        assert hop.ingress_port == expected["ingress_port"]
+        assert hop.egress_port == expected["egress_port"]
+        assert hop.ingress_tstamp == expected["ingress_ts"]
+        assert hop.egress_tstamp == expected["egress_ts"]
+    (report,) = decode_datagram(payload, 0, _MARKING, dialect).reports
+    *others, sink = report.packet.stack.hops
+    assert [hop.hop_latency for hop in others] == [
+        hop.egress_tstamp - hop.ingress_tstamp for hop in others
+    ]
+    assert (sink.node_id, sink.ingress_tstamp) == (2, 153559969000)
+    assert (sink.ingress_port, sink.egress_port, sink.egress_tstamp) == (None, None, None)
+    assert report.metadata.ingress_tstamp is None
+
+
+def test_no_other_profile_makes_sense_of_geants_report():
+    """Detection names its profile where its nodes are in the fabric."""
+    payload = _geant_payload(_load("bmv2_geant_report_v1_from_finsy.json"))
+    nodes = {n: TelemetryNode(node_id=n, stamp_unit_ns=1, stamp_width_bits=64) for n in (1, 2, 3)}
+    fabric = TelemetryFabric(nodes=nodes, neighbours={}, report_udp_ports=frozenset())
+    assert [m.profile for m in detect_profiles([payload], fabric)] == ["geant-bmv2"]
 
 
 def _strings(node):

@@ -2,7 +2,7 @@
 """Header codecs: exact both ways, never past the buffer."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.telemetry.codec import DecodeError, DecodeReason, decode, encode
@@ -15,20 +15,22 @@ def _values(layout):
     return st.tuples(*(st.integers(0, row.value_max) for row in layout.fields)).map(layout.make)
 
 
-@given(st.data())
-def test_decoding_inverts_encoding_for_every_header(data):
+@pytest.mark.parametrize("layout", ALL_LAYOUTS, **_BY_NAME)
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_decoding_inverts_encoding_for_every_header(layout, data):
     """Any field values survive the wire."""
-    layout = data.draw(st.sampled_from(ALL_LAYOUTS))
     value = data.draw(_values(layout))
     prefix = data.draw(st.binary(max_size=5))
     wire = prefix + encode(value) + data.draw(st.binary(max_size=5))
     assert decode(layout, wire, len(prefix)) == value
 
 
-@given(st.data())
-def test_encoding_inverts_decoding_for_every_header(data):
+@pytest.mark.parametrize("layout", ALL_LAYOUTS, **_BY_NAME)
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_encoding_inverts_decoding_for_every_header(layout, data):
     """Any bytes survive the values: no bit of a header is without a field."""
-    layout = data.draw(st.sampled_from(ALL_LAYOUTS))
     wire = data.draw(st.binary(min_size=layout.byte_count, max_size=layout.byte_count))
     assert encode(decode(layout, wire)) == wire
 
