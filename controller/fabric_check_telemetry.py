@@ -10,6 +10,7 @@ from controller.fabric_telemetry import (
     IP_ETHER_TYPES,
     PROTOCOL_ICMPV6,
     PROTOCOLS_WITH_PORTS,
+    EthernetPtp,
     HostOrPrefix,
     IpNetwork,
     LinkEnd,
@@ -72,6 +73,7 @@ def check_measuring(fabric: Fabric) -> Iterator[FabricProblem]:
     yield from _probes(fabric)
     yield from _punt(fabric)
     yield from _transparent_clocks(fabric)
+    yield from _ethernet_ptp(fabric)
 
 
 def collector_paths(fabric: Fabric) -> list[KeyPath]:
@@ -375,3 +377,22 @@ def _transparent_clocks(fabric: Fabric) -> Iterator[FabricProblem]:
                 f"{model.stamp_unit_ns} is too coarse for a transparent clock; "
                 f"expected at most {STAMP_UNIT_NS_MAX}",
             )
+
+
+def _ethernet_ptp(fabric: Fabric) -> Iterator[FabricProblem]:
+    """Not every target can tag what it floods."""
+    if fabric.ptp.ethernet is not EthernetPtp.TREE:
+        return
+    names = {switch.name for switch in fabric.switches}
+    for index, link in enumerate(fabric.links):
+        for end in (link.a, link.b):
+            if link.vlan is None or end.node not in names:
+                continue
+            target = target_of(fabric, end.node)
+            if not target.tags_ethernet_ptp:
+                yield FabricProblem(
+                    ("links", index, "vlan"),
+                    f"PTP over Ethernet leaves {end.node}, a {target.name}, with the tag that it "
+                    "came with; expected no vlan, or ptp.ethernet: drop",
+                )
+                break

@@ -34,7 +34,8 @@ MULTICAST_PEER_DELAY = 0x01_80_C2_00_00_0E
 MULTICAST_PTP = 0x01_1B_19_00_00_00
 PTP_MULTICAST_GROUP = 1
 """Multicast group of the ports on the grandmaster's tree."""
-MULTICAST_INSTANCE = 1
+UNTAGGED_INSTANCE = 4095
+"""Instance of a replica that leaves without a tag; other instances are VLAN ids (docs/p4.md)."""
 
 PRIORITY_PEER_DELAY = 300
 PRIORITY_TREE = 200
@@ -112,7 +113,8 @@ def link_delay_entries(
 def ethernet_ptp_entries(fabric: Fabric, switch: Switch) -> Iterator[Entry]:
     """`l2_ptp`: peer delay goes to the CPU; the rest follows the grandmaster's tree, or nowhere.
 
-    Frames that come in on a port off the tree are dropped, so that nothing goes in circles.
+    Frames that come in on a port off the tree are dropped, so that nothing goes in circles. Each
+    copy gets the tag of the link that it leaves over.
     """
     yield TableEntry.of(
         "l2_ptp",
@@ -125,9 +127,15 @@ def ethernet_ptp_entries(fabric: Fabric, switch: Switch) -> Iterator[Entry]:
     ports = tree_ports(fabric)[switch.name]
     if len(ports) < 2:
         return
+    vlans = {
+        end.port: link.vlan
+        for link in fabric.links
+        for end in (link.a, link.b)
+        if end.node == switch.name
+    }
     yield MulticastGroup(
         group_id=PTP_MULTICAST_GROUP,
-        replicas=tuple((port, MULTICAST_INSTANCE) for port in ports),
+        replicas=tuple((port, vlans[port] or UNTAGGED_INSTANCE) for port in ports),
     )
     for port in ports:
         yield TableEntry.of(

@@ -6,6 +6,7 @@ control TempoEgress(inout headers_t hdr,
                     inout standard_metadata_t standard_metadata) {
 
     Ecn() ecn;
+    L2PtpTag() l2_ptp_tag;
     IntEgress() tracing;
 
     apply {
@@ -17,6 +18,10 @@ control TempoEgress(inout headers_t hdr,
                    && standard_metadata.egress_port == standard_metadata.ingress_port) {
             mark_to_drop(standard_metadata);   // no way back: as intended, so nobody is told
         } else {
+            if (standard_metadata.instance_type == INSTANCE_TYPE_REPLICATED
+                && meta.ether_type == ETHER_TYPE_PTP) {
+                l2_ptp_tag.apply(hdr, meta, standard_metadata);
+            }
             if (standard_metadata.instance_type != INSTANCE_TYPE_INGRESS_CLONE
                 && standard_metadata.instance_type != INSTANCE_TYPE_EGRESS_CLONE) {
                 ecn.apply(hdr, meta, standard_metadata);

@@ -59,7 +59,8 @@ control IngressReport(in headers_t hdr,
         }
         // A packet whose IP header cannot be trusted is reported from its Ethernet header on.
         meta.report_inner_type = REPORT_INNER_TYPE_ETHERNET;
-        meta.report_inner_bytes = (length_bytes_t)standard_metadata.packet_length;
+        meta.report_inner_bytes = (length_bytes_t)standard_metadata.packet_length
+                                - (length_bytes_t)meta.controller_bytes;
         if (meta.drop_reason != DROP_IP_VERSION_INVALID
             && meta.drop_reason != DROP_IP_HEADER_LENGTH_INVALID
             && meta.drop_reason != DROP_IP_LENGTH_INVALID

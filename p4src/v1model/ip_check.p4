@@ -11,6 +11,7 @@ control IpCheck(inout headers_t hdr,
         if (hdr.vlan.isValid()) {
             l2_bytes = 18;
         }
+        l2_bytes = l2_bytes + (bit<32>)meta.controller_bytes;
         if (hdr.ipv4.isValid()) {
             meta.ip_bytes = (bit<32>)hdr.ipv4.total_length;
             meta.ip_header_bytes = (bit<32>)hdr.ipv4.ihl << 2;

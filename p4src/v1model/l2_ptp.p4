@@ -13,7 +13,7 @@ control L2Ptp(inout headers_t hdr,
         standard_metadata.egress_spec = port;
     }
 
-    // The ingress port gets no copy.
+    // The ingress port gets no copy. Instances of the group's replicas are tags: L2PtpTag.
     @id(ACTION_MULTICAST_L2)
     action multicast_l2(@id(1) bit<16> multicast_group) {
         standard_metadata.mcast_grp = multicast_group;
@@ -46,5 +46,42 @@ control L2Ptp(inout headers_t hdr,
 
     apply {
         l2_ptp.apply();
+    }
+}
+
+// Each copy leaves with the tag of its link. The replica's instance names it: 1 to 4094 that VLAN, 4095 no tag,
+// 0 whatever the frame came with. Priority bits are kept from tag to tag.
+control L2PtpTag(inout headers_t hdr,
+                 inout local_metadata_t meta,
+                 in standard_metadata_t standard_metadata) {
+
+    @hidden
+    action take_tag_off() {
+        hdr.ethernet.ether_type = hdr.vlan.ether_type;
+        hdr.vlan.setInvalid();
+        meta.tag_removed = 1;
+    }
+
+    @hidden
+    action put_tag_on() {
+        hdr.vlan.setValid();
+        hdr.vlan.pcp = 0;
+        hdr.vlan.dei = 0;
+        hdr.vlan.ether_type = hdr.ethernet.ether_type;
+        hdr.ethernet.ether_type = ETHER_TYPE_VLAN;
+        meta.tag_added = 1;
+    }
+
+    apply {
+        if (standard_metadata.egress_rid == L2_PTP_INSTANCE_UNTAGGED) {
+            if (hdr.vlan.isValid()) {
+                take_tag_off();
+            }
+        } else if (standard_metadata.egress_rid != 0) {
+            if (!hdr.vlan.isValid()) {
+                put_tag_on();
+            }
+            hdr.vlan.vlan_id = (vlan_id_t)standard_metadata.egress_rid;
+        }
     }
 }

@@ -17,6 +17,7 @@ struct local_metadata_t {
     l4_port_t l4_src_port;          // UDP or TCP; 0 otherwise and in fragments
     l4_port_t l4_dst_port;
     bit<8>    icmp_type;            // ICMPv6 only
+    bit<2>    controller_bytes;     // header of a packet-out, in front of the frame: counted in packet_length
 
     // ---- ingress decisions, used up to the end of egress ----
     drop_reason_t drop_reason;      // 0: not dropped by ingress
@@ -38,6 +39,8 @@ struct local_metadata_t {
     bit<1>    probe_ended;
     bit<1>    egress_tagged;        // leaves with a VLAN tag
     vlan_id_t egress_vlan_id;
+    bit<1>    tag_added;            // in egress, to a copy of PTP over Ethernet
+    bit<1>    tag_removed;
     dscp_t    dscp_unmarked;        // what the marked DSCP stands for
     dscp_t    dscp_marked;          // what the source writes
     int_bitmap_t source_bitmap;     // instruction bitmap that the source writes

@@ -31,6 +31,7 @@ parser TempoParser(packet_in packet,
 
     state parse_packet_out {
         packet.extract(hdr.packet_out);
+        meta.controller_bytes = 2;
         transition parse_ethernet;
     }
 

@@ -120,7 +120,10 @@ control Postcard(inout headers_t hdr,
                 meta.report_inner_bytes = hdr.ipv6.payload_length + 40;
             } else {
                 meta.report_inner_type = REPORT_INNER_TYPE_ETHERNET;
-                meta.report_inner_bytes = (length_bytes_t)standard_metadata.packet_length;
+                meta.report_inner_bytes = (length_bytes_t)standard_metadata.packet_length
+                                        - (length_bytes_t)meta.controller_bytes
+                                        + ((length_bytes_t)meta.tag_added << 2)
+                                        - ((length_bytes_t)meta.tag_removed << 2);
             }
             describe_hop();
             take_egress_report_seq();

@@ -7,6 +7,9 @@
 #define CPU_PORT               510
 #define DROP_PORT              511   // BMv2's --drop-port
 
+// Instance of a multicast replica that takes the tag off PTP over Ethernet; others are VLAN ids.
+#define L2_PTP_INSTANCE_UNTAGGED 4095
+
 // BMv2: values of standard_metadata.instance_type.
 const bit<32> INSTANCE_TYPE_INGRESS_CLONE = 1;
 const bit<32> INSTANCE_TYPE_EGRESS_CLONE  = 2;

@@ -4,7 +4,7 @@
 All programming goes through the methods here, so that a second switch can be given the same state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bmv2_lab.switch import EmbeddedSwitch
@@ -61,8 +61,9 @@ class Control:
     def clone_session(self, session: int, port: int) -> None:
         self.state.clone_sessions[session] = CloneSession(session_id=session, replicas=((port, 1),))
 
-    def multicast_group(self, group: int, *ports: int) -> None:
-        self.state.multicast_groups[group] = tuple((port, 1) for port in ports)
+    def multicast_group(self, group: int, *ports: int, tags: Mapping[int, int] = {}) -> None:
+        """Copies out of these ports; `tags`: instance of the ports that do not keep the tag."""
+        self.state.multicast_groups[group] = tuple((port, tags.get(port, 0)) for port in ports)
 
     def _action(self, table: str, action: str) -> tuple[str, str]:
         """Full names of a table and of an action as that table knows it."""

@@ -7,7 +7,7 @@ import pytest
 
 from bmv2_lab.switch.state import exact_match
 from tests.p4.frames import ethernet, probe, ptp, roce
-from tests.p4.harness import Node, Sent
+from tests.p4.harness import CPU_PORT, Node, Sent
 from tests.p4.int_headers import expected_hop
 from tests.p4.nodes import SINK_IN, SINK_PORT, SPINE_IN, sink_node, source_node, transit_node
 from tests.p4.reports import ETHERNET, ExpectedReport
@@ -275,3 +275,45 @@ def test_mtu_is_not_a_reason_to_drop() -> None:
     sent = node.send(roce(), 11)
     assert len(sent.frame) == len(roce())
     assert node.drops == {}
+
+
+SUBMITTED = (1 << 6).to_bytes(2, "big")
+"""Header of a packet-out with submit_to_ingress."""
+
+
+@pytest.mark.parametrize("vlan", [None, 100], ids=["untagged", "tagged"])
+@pytest.mark.parametrize("payload_bytes", [46, 47, 48, 49])
+def test_dropped_packet_out_is_reported_as_it_was_submitted(
+    payload_bytes: int, vlan: int | None
+) -> None:
+    """The frame alone, neither with the packet-out header nor with bytes that are not there."""
+    node = reporting()
+    node.set_report_config(truncate_bytes=200)
+    frame = ethernet(0x88B5, bytes(range(payload_bytes)), vlan=vlan)
+    sent = node.send(SUBMITTED + frame, CPU_PORT)
+    expected = drop(
+        node, sent, UNKNOWN_ETHER_TYPE, frame, inner_type=ETHERNET, ingress_port=CPU_PORT
+    )
+    node.expect_reports(sent, expected)
+
+
+def test_dropped_ip_packet_out_is_reported_as_it_was_submitted() -> None:
+    """An IP packet from the controller is reported from its IP header on, like any other."""
+    node = reporting()
+    frame = roce(dst="192.0.2.1")
+    sent = node.send(SUBMITTED + frame, CPU_PORT)
+    node.expect_reports(
+        sent, drop(node, sent, NO_ROUTE, ip_packet(frame), queue=1, ingress_port=CPU_PORT)
+    )
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_packet_out_whose_last_bytes_are_missing_is_dropped(missing: int) -> None:
+    """The header of the packet-out does not stand in for bytes of the IP packet."""
+    node = reporting()
+    node.set_report_config(truncate_bytes=200)
+    frame = roce()[:-missing]
+    sent = node.send(SUBMITTED + frame, CPU_PORT)
+    assert node.drops == {LENGTH_INVALID: 1}
+    expected = drop(node, sent, LENGTH_INVALID, frame, inner_type=ETHERNET, ingress_port=CPU_PORT)
+    node.expect_reports(sent, expected)

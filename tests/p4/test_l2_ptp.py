@@ -129,3 +129,31 @@ def test_all_reports_of_a_message_go_to_one_collector() -> None:
         (report,) = node.send(message, 1).reports
         ports.add(report.src_port)
     assert len(ports) == 1
+
+
+def retagged(frame: bytes, tag: int | None) -> bytes:
+    """The frame with another 802.1Q tag (16 bits: priority and VLAN), or none."""
+    bare = frame[:12] + (frame[16:] if frame[12:14] == b"\x81\x00" else frame[12:])
+    return bare if tag is None else bare[:12] + b"\x81\x00" + tag.to_bytes(2, "big") + bare[12:]
+
+
+@pytest.mark.parametrize(
+    ("arrived", "at_2", "at_3", "at_4"),
+    [(None, 0x0064, None, None), (0x6005, 0x6064, None, 0x6005)],
+    ids=["untagged", "tagged with priority 3"],
+)
+def test_copies_leave_with_the_tag_of_their_link(
+    arrived: int | None, at_2: int | None, at_3: int | None, at_4: int | None
+) -> None:
+    """Instance 100 is VLAN 100, 4095 no tag, 0 the tag that it came with; priority bits stay."""
+    node = Node(101)
+    node.set_report_config(truncate_bytes=200)
+    node.multicast_group(7, 1, 2, 3, 4, tags={1: 9, 2: 100, 3: 4095})
+    node.add("l2_ptp", node.ternary("l2_ptp", {}), "multicast_l2", 7, priority=1)
+    node.watch_ptp(bits=0x4000)
+    frame = ptp(over="ethernet", vlan=arrived, length=46)
+    sent = node.send(frame, 1)
+    expected = [retagged(frame, tag) for tag in (at_2, at_3, at_4)]
+    assert sorted(sent.forwarded) == list(zip((2, 3, 4), expected, strict=True))
+    inner = [report.inner for report in sorted(sent.reports, key=lambda report: report.sequence)]
+    assert inner == [copy[: len(copy) // 4 * 4] for copy in expected]

@@ -145,9 +145,20 @@ def test_flooding_starts_on_tree_ports_only() -> None:
     fabric = with_ethernet(leaf_spine(), EthernetPtp.TREE)
     entries = list(ethernet_ptp_entries(fabric, fabric.switch("leaf2")))
     (group,) = [entry for entry in entries if isinstance(entry, MulticastGroup)]
-    assert group.replicas == ((1, 1), (11, 1), (12, 1))
+    assert group.replicas == ((1, 4095), (11, 4095), (12, 4095))
     assert [str(entry) for entry in entries if isinstance(entry, TableEntry)][1:] == [
         f"l2_ptp [dst_addr=01:1b:19:00:00:00, ingress_port={port}] priority 200: "
         "multicast_l2(multicast_group=1)"
         for port in (1, 11, 12)
     ]
+
+
+def test_copies_get_the_tag_of_their_link() -> None:
+    """The replica's instance is the VLAN of the link behind its port; 4095 where it has none."""
+    fabric = with_ethernet(leaf_spine(), EthernetPtp.TREE)
+    tagged = tuple(
+        replace(link, vlan=100) if str(link.a) == "leaf2:1" else link for link in fabric.links
+    )
+    entries = ethernet_ptp_entries(replace(fabric, links=tagged), fabric.switch("leaf2"))
+    (group,) = [entry for entry in entries if isinstance(entry, MulticastGroup)]
+    assert group.replicas == ((1, 100), (11, 4095), (12, 4095))
