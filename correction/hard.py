@@ -30,6 +30,24 @@ def stamp_slack_ns(link: Link, model: FabricModel, *, reverse: bool) -> float:
     return egress.uncertainty_ns + ingress.uncertainty_ns + quantum
 
 
+def moving_margin_ns(
+    away_s: Float64s, slope_sd: Float64s, window_s: Float64s, model: FabricModel
+) -> Float64s:
+    """What moving a difference of two clocks by `away_s` along their fitted line may be wrong by.
+
+    `slope_sd` is the line's (dimensionless), `window_s` the length that it was fitted over.
+    """
+    away_s = np.abs(away_s)
+    wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
+    slope_ns_per_s = np.minimum(
+        HARD_SIGMAS * (slope_sd * NS_PER_S + SLOPE_WANDER * wander * np.sqrt(window_s)),
+        4.0 * model.rate_offset_max_ppb,
+    )
+    margin: Float64s = slope_ns_per_s * away_s
+    margin += HARD_SIGMAS * wander * away_s**1.5 / np.sqrt(3.0)
+    return margin
+
+
 def sample_constraints(
     prepared: Prepared,
     fit: Fit,
@@ -42,18 +60,12 @@ def sample_constraints(
     edge, _ = edges_at_instant(fit, instants, model)
     ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
     a_ns = instants.rest_ns[prepared.window, ends[prepared.link, 0]]
-    away_s = np.abs(prepared.a_rest_ns - a_ns) / NS_PER_S
-    pair = fit.envelopes.pair[fit.group]
-    wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
-    slope_ns_per_s = np.minimum(
-        HARD_SIGMAS
-        * (
-            fit.slopes.sd[pair] * NS_PER_S
-            + SLOPE_WANDER * wander * np.sqrt(windows_s[prepared.window])
-        ),
-        4.0 * model.rate_offset_max_ppb,
+    margin = moving_margin_ns(
+        (prepared.a_rest_ns - a_ns) / NS_PER_S,
+        fit.slopes.sd[fit.envelopes.pair[fit.group]],
+        windows_s[prepared.window],
+        model,
     )
-    margin = slope_ns_per_s * away_s + HARD_SIGMAS * wander * away_s**1.5 / np.sqrt(3.0)
     value = edge[fit.group] + fit.above_ns + margin
     value[fit.below | ~np.isfinite(value)] = np.inf
 

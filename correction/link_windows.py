@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from correction.envelope import model_envelopes
 from correction.grouped import group_quantiles
+from correction.hard import moving_margin_ns
 from correction.links import JoinCounters
 from correction.measure import link_ends
 from correction.model import FabricModel
 from correction.prepare import LENGTH_CLASS_BYTES, prepare
 from correction.records import LinkSamples
-from correction.timebase import Int64s
+from correction.timebase import NS_PER_S, Int64s
 from correction.windowed_rows import ClosedWindow, WindowedRows
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -45,11 +46,17 @@ LINK_WINDOW_DTYPE = np.dtype(
         # lower envelope of ingress - egress there; serialisation and declared latencies removed
         ("envelope_ns", np.int64),
         ("envelope_sd_ns", np.float32),
+        # what causality leaves of it there: no sample allows more, wander and slope provided for;
+        # LIMIT_NONE without a usable sample
+        ("limit_ns", np.int64),
         ("spread_ns", np.float32),  # width of the lower half: the size of the jitter
-        ("slope_ppb", np.float32),  # rate of clock b against clock a; both directions together
+        ("slope_ppb", np.float64),  # rate of clock b against clock a; both directions together
+        ("slope_sd_ppb", np.float64),
         ("above_ns", np.float32, (len(QUANTILES),)),  # QUANTILES of the height above the envelope
     ]
 )
+
+LIMIT_NONE = np.iinfo(np.int64).max
 
 LinkWindows = NDArray[np.void]
 """Array of `LINK_WINDOW_DTYPE`."""
@@ -132,7 +139,24 @@ def fit_window(window: ClosedWindow, model: FabricModel, counters: JoinCounters)
         anchors[b] - anchors[a]
     )
     result["envelope_sd_ns"][place] = rows.sd_ns
+    window_s = np.full(len(prepared), (end_ns - start_ns) / NS_PER_S)
+    margin = moving_margin_ns(
+        (prepared.a_rest_ns - rows.at_a_rest_ns[fit.group]) / NS_PER_S,
+        fit.slopes.sd[rows.pair[fit.group]],
+        window_s,
+        model,
+    )
+    allowed = rows.edge_ns[fit.group] + fit.above_ns + margin
+    allowed[fit.below | ~np.isfinite(allowed)] = np.inf
+    least = np.full(len(key), np.inf)
+    np.minimum.at(least, fit.group, allowed)
+    limited = np.isfinite(least)
+    limit = np.full(len(window.keys), LIMIT_NONE)
+    limit[place[limited]] = np.ceil(least[limited]).astype(np.int64)
+    limit[place[limited]] += (sign * (anchors[b] - anchors[a]))[limited]
+    result["limit_ns"] = limit
     result["spread_ns"][place] = rows.spread_ns
     result["slope_ppb"][place] = 1e9 * fit.slopes.slope[rows.pair]
+    result["slope_sd_ppb"][place] = 1e9 * fit.slopes.sd[rows.pair]
     result["above_ns"][place] = group_quantiles(fit.group, fit.above_ns, QUANTILES, len(key))
     return result

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tracker's state as bytes, and back: over a restart, and over a change of the fabric.
+
+Links and clocks are kept by name. A fabric that has changed in between keeps what it still has; new
+links and clocks begin with nothing, and a link whose ends have changed is a new one.
+"""
+
+import io
+from dataclasses import fields
+
+import numpy as np
+
+from correction.model import FabricModel
+from correction.stream.clock_filter import ClockStates
+from correction.stream.tracker import FabricTracker, LinkStates
+
+STATE_VERSION = 1
+
+
+class SavedStateError(ValueError):
+    """Bytes that are no saved state, or one of another version."""
+
+
+def save(tracker: FabricTracker) -> bytes:
+    """All that the tracker has learnt."""
+    model = tracker.model
+    arrays = {
+        "version": np.array(STATE_VERSION),
+        "newest_end_collector_ns": np.array(tracker.newest_end_collector_ns),
+        "late_windows": np.array(tracker.late_windows),
+        "link_names": np.array([_link_key(model, e) for e in range(len(model.links))], np.str_),
+        "clock_names": np.array([clock.name for clock in model.clocks], np.str_),
+    }
+    for kind, states in (("link", tracker.links), ("clock", tracker.clocks)):
+        for one in fields(states):
+            arrays[f"{kind}.{one.name}"] = getattr(states, one.name)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def restore(saved: bytes, model: FabricModel) -> FabricTracker:
+    """A tracker of `model` that knows what the saved one knew of it."""
+    try:
+        with np.load(io.BytesIO(saved), allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+        version = int(found["version"])
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise SavedStateError(f"not a saved state: {error}") from None
+    if version != STATE_VERSION:
+        raise SavedStateError(f"state of version {version}; expected {STATE_VERSION}")
+    tracker = FabricTracker(model)
+    links = [_link_key(model, e) for e in range(len(model.links))]
+    clocks = [clock.name for clock in model.clocks]
+    try:
+        _fill(tracker.links, "link", found, links)
+        _fill(tracker.clocks, "clock", found, clocks)
+        tracker.newest_end_collector_ns = int(found["newest_end_collector_ns"])
+        tracker.late_windows = int(found["late_windows"])
+    except (KeyError, IndexError, ValueError) as error:
+        raise SavedStateError(f"not a saved state: {error}") from None
+    return tracker
+
+
+def moved_to(tracker: FabricTracker, model: FabricModel) -> FabricTracker:
+    """The tracker of a changed fabric: no restart, nothing lost that is still there."""
+    return restore(save(tracker), model)
+
+
+def _link_key(model: FabricModel, number: int) -> str:
+    """A link's name and ends: what it must agree in to be the same cable."""
+    link = model.links[number]
+    a, b = model.clocks[link.a].name, model.clocks[link.b].name
+    return f"{link.name}|{a}:{link.a_port}|{b}:{link.b_port}"
+
+
+def _fill(
+    states: LinkStates | ClockStates, kind: str, found: dict[str, np.ndarray], names: list[str]
+) -> None:
+    place = {name: at for at, name in enumerate(found[f"{kind}_names"].tolist())}
+    pairs = [(new, place[name]) for new, name in enumerate(names) if name in place]
+    if not pairs:
+        return
+    here, there = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    for one in fields(states):
+        getattr(states, one.name)[here] = found[f"{kind}.{one.name}"][there]

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows in, corrections out: what stays is averaged and solved, what moves is followed.
+
+    y[w, e] = (theta_b - theta_a)[w] + a[e] + noise[w, e]
+
+The clocks' motion between windows is measured without the cables (`motion`). What is left of y,
+a link's average z, has less noise with every window; its solve says which links are bad, where the
+clocks stood, and what the data determine (`correction.mesh`). So a window costs one solve that
+starts from the last one. Offsets are clock - reference.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from correction.link_windows import LinkWindows
+from correction.mesh.edges import Edges
+from correction.mesh.solve import SIGMAS, MeshSolution, Standing, solve_mesh
+from correction.model import FabricModel
+from correction.priors import priors
+from correction.publish import CENTRE_WANDER, ROUNDING_NS, ROUNDING_SD_NS
+from correction.records import NO_TSTAMP_NS
+from correction.stream.clock_filter import ClockStates, Update, update
+from correction.stream.motion import Motion, motion
+from correction.stream.window_edges import WindowEdges, WindowReader
+from correction.table import Status
+from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
+
+WINDOWS_AVERAGED = 64
+"""Older windows fade: a cable's asymmetry moves with temperature over minutes."""
+CHANGES_BELIEVED = 2
+"""A link that departs in so many windows in a row has changed; its average begins anew."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LinkStates:
+    """Arrays over links; the state that is saved."""
+
+    z_ns: Float64s
+    """Average of y less the clocks' motion."""
+    count: Float64s
+    """Windows in it, at most WINDOWS_AVERAGED; 0: never measured."""
+    noise_sd_ns: Float64s
+    """Of one window's y, averaged."""
+    departed: Int64s
+    """Windows in a row in which it departed from all others."""
+
+    @classmethod
+    def new(cls, count: int) -> "LinkStates":
+        """Nothing measured."""
+        return cls(
+            z_ns=np.zeros(count),
+            count=np.zeros(count),
+            noise_sd_ns=np.zeros(count),
+            departed=np.zeros(count, np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackedWindow:
+    """The answer of one window; arrays over clocks."""
+
+    start_collector_ns: int
+    end_collector_ns: int
+    anchor_local_ns: Int64s
+    """Each clock's reading at the window's instant; NO_TSTAMP_NS where not reached."""
+    offset_ns: Int64s
+    """clock - reference there, rounded."""
+    rate_ppb: Float64s
+    rate_sd_ppb: Float64s
+    sd_ns: Float64s
+    bound_conditional_ns: Float64s
+    bound_hard_ns: Float64s
+    status: Int64s
+    """A `correction.table.Status` each."""
+    standing: Int64s
+    """A `correction.mesh.solve.Standing` each: why it is not determined."""
+    update: Update
+    changed_links: Int64s
+    """Links whose asymmetry changed: their average begins anew."""
+    solution: MeshSolution
+    """Of what stays: per link its asymmetry and whether it is bad; the certificate."""
+
+
+@dataclass(slots=True)
+class FabricTracker:
+    """Follows one fabric. Feed windows in order of time; a late one is refused."""
+
+    model: FabricModel
+    links: LinkStates = field(init=False)
+    clocks: ClockStates = field(init=False)
+    newest_end_collector_ns: int = -(2**63)
+    late_windows: int = 0
+    """Windows that came after a newer one: skipped."""
+    _reader: WindowReader = field(init=False, repr=False)
+    _last: tuple[bytes, MeshSolution] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._reader = WindowReader(self.model)
+        self.links = LinkStates.new(len(self.model.links))
+        self.clocks = ClockStates.new(len(self.model.clocks), self.model.wander_ns_per_s_sqrt_s)
+
+    def push(self, rows: LinkWindows) -> list[TrackedWindow]:
+        """Take the rows of one or more windows; those that lie before the newest are skipped."""
+        starts = np.unique(rows["window_start_collector_ns"])
+        mine = (rows[rows["window_start_collector_ns"] == start] for start in starts.tolist())
+        return [one for one in map(self._window, mine) if one is not None]
+
+    def _window(self, rows: LinkWindows) -> TrackedWindow | None:
+        window = self._reader.read(rows)
+        if window.start_collector_ns < self.newest_end_collector_ns:
+            self.late_windows += 1
+            return None
+        if not window.known.any():
+            return None
+        self.newest_end_collector_ns = window.end_collector_ns
+        moved = self._motion(window)
+        relative = _reached(self._reader, window, moved, self.model.reference)
+        changed = self._average(window, moved, relative)
+        edges, rows_of = self._edges(window, relative)
+        key = rows_of.tobytes()
+        start = self._last[1] if self._last is not None and self._last[0] == key else None
+        solution = solve_mesh(edges, self.model.reference, start=start)
+        self._last = key, solution
+        return self._publish(window, moved, relative, solution, changed)
+
+    # ------------------------------------------------------------ what moves and what stays
+
+    def _motion(self, window: WindowEdges) -> Motion:
+        usable = window.known & (self.links.count > 0)
+        before = self.links.noise_sd_ns / np.sqrt(np.maximum(self.links.count, 1.0))
+        return motion(
+            self._reader.a,
+            self._reader.b,
+            window.y_ns - self.links.z_ns,
+            np.hypot(window.noise_sd_ns, before),
+            usable,
+            len(self.model.clocks),
+            self.model.reference,
+        )
+
+    def _average(self, window: WindowEdges, moved: Motion, relative: Float64s) -> Int64s:
+        """Take the window into the averages; the links that began anew."""
+        links, a, b = self.links, self._reader.a, self._reader.b
+        with np.errstate(invalid="ignore"):
+            stays = window.y_ns - (relative[b] - relative[a])
+        usable = window.known & np.isfinite(stays)
+        links.departed[usable & moved.changed] += 1
+        links.departed[usable & ~moved.changed] = 0
+        changed = links.departed >= CHANGES_BELIEVED
+        links.count[changed] = 0.0
+        links.departed[changed] = 0
+        taken = usable & (links.departed == 0)
+        count = links.count[taken]
+        share = 1.0 / (count + 1.0)
+        links.z_ns[taken] += share * (stays[taken] - links.z_ns[taken])
+        variance = links.noise_sd_ns[taken] ** 2
+        variance += share * (window.noise_sd_ns[taken] ** 2 - variance)
+        links.noise_sd_ns[taken] = np.sqrt(variance)
+        links.count[taken] = np.minimum(count + 1.0, WINDOWS_AVERAGED)
+        return np.flatnonzero(changed)
+
+    def _edges(self, window: WindowEdges, relative: Float64s) -> tuple[Edges, Int64s]:
+        """What stays, of the links measured now, with what causality allows of it."""
+        a, b = self._reader.a, self._reader.b
+        with np.errstate(invalid="ignore"):
+            moves = relative[b] - relative[a]
+        rows = np.flatnonzero(window.known & (self.links.count > 0) & np.isfinite(moves))
+        declared = priors(self.model)
+        count = np.maximum(self.links.count[rows], 1.0)
+        edges = Edges(
+            node_count=len(self.model.clocks),
+            u=a[rows],
+            v=b[rows],
+            y_ns=self.links.z_ns[rows],
+            noise_sd_ns=self.links.noise_sd_ns[rows] / np.sqrt(count),
+            healthy_sd_ns=declared.own_sd_ns[rows],
+            may_be_bad=np.ones(len(rows), np.bool_),
+            shared=declared.shared[rows],
+            shared_sd_ns=declared.shared_sd_ns,
+            forward_limit_ns=window.forward_limit_ns[rows] - moves[rows],
+            backward_limit_ns=window.backward_limit_ns[rows] + moves[rows],
+        )
+        return edges, rows
+
+    # ------------------------------------------------------------ what is published
+
+    def _publish(
+        self,
+        window: WindowEdges,
+        moved: Motion,
+        relative: Float64s,
+        solution: MeshSolution,
+        changed: Int64s,
+    ) -> TrackedWindow:
+        model, reference = self.model, self.model.reference
+        reading = window.reading_ns
+        theta = relative + solution.theta_ns
+        here = (reading != NO_TSTAMP_NS) & np.isfinite(theta)
+        rest = np.where(here, theta, 0.0)
+        whole = np.where(here, reading - reading[reference], 0) + np.rint(rest).astype(np.int64)
+        rate, rate_sd = self._rates(window)
+        length_s = (window.end_collector_ns - window.start_collector_ns) / NS_PER_S
+        wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
+        noise = np.hypot(
+            np.where(here, moved.sd_ns, np.inf), CENTRE_WANDER * wander * length_s**1.5
+        )
+        noise = np.where(np.isfinite(noise), noise, solution.sd_ns)
+        done = update(
+            self.clocks,
+            reading,
+            whole,
+            rest - np.rint(rest),
+            np.where(here, noise, 1.0),
+            rate,
+            rate_sd,
+            here & np.isfinite(rate),
+            model.wander_ns_per_s_sqrt_s,
+        )
+        sd = np.hypot(solution.sd_ns, noise)
+        sd[reference] = 0.0
+        hard = solution.bound_hard_ns + ROUNDING_NS
+        conditional = SIGMAS * np.hypot(sd, ROUNDING_SD_NS)
+        status = _status(solution.standing, here)
+        sound = status == Status.OK
+        conditional = np.minimum(np.where(sound, conditional, hard), hard)
+        hard[reference] = conditional[reference] = 0.0
+        lost = status >= Status.INCONSISTENT
+        hard[lost] = conditional[lost] = np.inf
+        return TrackedWindow(
+            start_collector_ns=window.start_collector_ns,
+            end_collector_ns=window.end_collector_ns,
+            anchor_local_ns=np.where(here, reading, NO_TSTAMP_NS),
+            offset_ns=whole,
+            rate_ppb=rate,
+            rate_sd_ppb=rate_sd,
+            sd_ns=sd,
+            bound_conditional_ns=conditional,
+            bound_hard_ns=hard,
+            status=status,
+            standing=solution.standing.astype(np.int64),
+            update=done,
+            changed_links=changed,
+            solution=solution,
+        )
+
+    def _rates(self, window: WindowEdges) -> tuple[Float64s, Float64s]:
+        """(rate against the reference in ppb of local time, its sd); NaN where not reached."""
+        length_s = (window.end_collector_ns - window.start_collector_ns) / NS_PER_S
+        own = 0.27 * np.sqrt(2.0) * self.model.wander_ns_per_s_sqrt_s * np.sqrt(length_s) / NS_PER_S
+        n = len(self.model.clocks)
+        rows = np.flatnonzero(window.known & np.isfinite(window.slope_sd))
+        slope = np.log1p(np.maximum(window.slope, -0.999))
+        found = motion(
+            self._reader.a,
+            self._reader.b,
+            np.where(np.isfinite(slope), slope, 0.0) * NS_PER_S,
+            np.hypot(np.where(np.isfinite(window.slope_sd), window.slope_sd, 1.0), own) * NS_PER_S,
+            np.isin(np.arange(len(window.known)), rows),
+            n,
+            self.model.reference,
+        )
+        rate = -np.expm1(-found.moved_ns / NS_PER_S) * NS_PER_S
+        unknown = 2.0 * self.model.rate_offset_max_ppb
+        return rate, np.where(np.isfinite(found.sd_ns), found.sd_ns, unknown)
+
+
+def _reached(reader: WindowReader, window: WindowEdges, moved: Motion, reference: int) -> Float64s:
+    """The motion of every clock; one that is new starts where its first link puts it."""
+    relative = moved.moved_ns.copy()
+    relative[reference] = 0.0
+    links = np.flatnonzero(window.known)
+    while True:
+        known = np.isfinite(relative)
+        a, b = reader.a[links], reader.b[links]
+        out = links[known[a] & ~known[b]]
+        back = links[~known[a] & known[b]]
+        if not len(out) and not len(back):
+            return relative
+        relative[reader.b[out]] = relative[reader.a[out]] + window.y_ns[out]
+        back = back[~np.isfinite(relative[reader.a[back]])]
+        relative[reader.a[back]] = relative[reader.b[back]] - window.y_ns[back]
+
+
+def _status(standing: np.ndarray, here: Bools) -> Int64s:
+    status = np.full(len(standing), int(Status.FLOATING))
+    status[standing <= Standing.SINGLE_HOMED] = Status.OK
+    doubtful = (standing == Standing.AMBIGUOUS) | (standing == Standing.UNDECIDED)
+    status[doubtful] = Status.AMBIGUOUS
+    status[standing == Standing.CONTRADICTED] = Status.INCONSISTENT
+    status[~here & (status <= Status.AMBIGUOUS)] = Status.FLOATING
+    return status
+
+
+def track(model: FabricModel, parts: Iterable[LinkWindows]) -> list[TrackedWindow]:
+    """All windows of a recording."""
+    tracker = FabricTracker(model)
+    return [window for rows in parts for window in tracker.push(rows)]
