@@ -62,13 +62,17 @@ class Evidence:
     """One run, as its scenario's limits look at it."""
 
     def __init__(self, run: LabRun) -> None:
-        assert isinstance(run.lab, VirtualFabric), "limits are for runs in virtual time"
         self.run = run
-        self.lab = run.lab
         self.fabric: Fabric = run.drawn.fabric
         self.truth: Truth = run.lab.truth
         self.result: LabResult = run.lab.result
         self.model: FabricModel = fabric_model(self.fabric)
+
+    @property
+    def lab(self) -> VirtualFabric:
+        """The fabric of a run in virtual time."""
+        assert isinstance(self.run.lab, VirtualFabric), "only virtual time has these figures"
+        return self.run.lab
 
     @cached_property
     def collection(self) -> Collection:

@@ -5,8 +5,6 @@ Spans arrive as OTLP from the OpenTelemetry SDK over HTTP, the analysis reads th
 wrote, and the score's attribution comes from the HTTP API. Truth enters in `score_run` alone.
 """
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from bmv2_lab.backends.event_limits import event_limits
 from bmv2_lab.backends.record import RealTimeRecord, Telemetry, check_limits
 from bmv2_lab.closed_loop_score import score_closed_loop
 from bmv2_lab.evidence import Evidence
@@ -32,7 +31,9 @@ from bmv2_lab.lab_run import (
     write_lab_files,
 )
 from bmv2_lab.oracle_score import oracle_errors_ns
+from bmv2_lab.own_folder import own_folder
 from bmv2_lab.scenarios import Scenario
+from bmv2_lab.scenarios.disturbances import LinkFlap
 from bmv2_lab.scenarios.limits import check_limits as check_scenario_limits
 from bmv2_lab.scoring import (
     AttributionVerdict,
@@ -92,33 +93,28 @@ def run_demo(
     started_s = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     (out / SUMMARY_FILE).touch()  # a folder that cannot be written is found out before the run
-    store_path = Path(tempfile.mkdtemp(prefix="tempotrace-store-"))
-    try:
-        with (
-            Store.open(store_path) as store,
-            start_service(store, "127.0.0.1", port) as service,
-        ):
-            run = run_scenario(scenario, seed, progress)
-            progress("write files", 0.0)
-            write_lab_files(run, out)
-            _export_spans(run, out, service, progress)
-            progress("analyse", 0.0)
-            analysis = analyse(
-                load_fabric(out / FABRIC_FILE), out / REPORTS_FILE, out / EXCHANGES_FILE
-            )
-            progress("store", 0.0)
-            publish(analysis, store)
-            progress("score", 0.0)
-            summary = score_run(run, analysis, store, service)
-            run.lab.truth.write(out / TRUTH_FILE)
-            summary["wall_s"] = round(time.monotonic() - started_s, 1)
-            write_summary(summary, out)
-            progress("done", 1.0)
-            yield FinishedDemo(
-                summary=summary, service=service, store=store, analysis=analysis, run=run
-            )
-    finally:
-        shutil.rmtree(store_path, ignore_errors=True)
+    with (
+        own_folder("tempotrace-store-") as folder,
+        Store.open(folder / "store") as store,
+        start_service(store, "127.0.0.1", port) as service,
+    ):
+        run = run_scenario(scenario, seed, progress)
+        progress("write files", 0.0)
+        write_lab_files(run, out)
+        _export_spans(run, out, service, progress)
+        progress("analyse", 0.0)
+        analysis = analyse(load_fabric(out / FABRIC_FILE), out / REPORTS_FILE, out / EXCHANGES_FILE)
+        progress("store", 0.0)
+        publish(analysis, store)
+        progress("score", 0.0)
+        summary = score_run(run, analysis, store, service)
+        run.lab.truth.write(out / TRUTH_FILE)
+        summary["wall_s"] = round(time.monotonic() - started_s, 1)
+        write_summary(summary, out)
+        progress("done", 1.0)
+        yield FinishedDemo(
+            summary=summary, service=service, store=store, analysis=analysis, run=run
+        )
 
 
 def _export_spans(run: LabRun, out: Path, service: ServiceHandle, progress: Progress) -> None:
@@ -185,8 +181,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         "samples_per_direction_min": _samples_per_direction_min(analysis),
     }
     if run.real_time is not None:
-        loss = run.scenario.report_loss_share
-        summary["real_time"] = _real_time(run.real_time, summary, analysis, loss)
+        summary["real_time"] = _real_time(run, run.real_time, summary, analysis)
         # No clock is steered here, so the raw error is that of what the daemons report.
         summary["sync"]["ptp_raw_error_ns_rms"] = summary["real_time"]["ptp_reported_error_ns_rms"]
     elif run.scenario.limits:
@@ -199,7 +194,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
 
 
 def _real_time(
-    record: RealTimeRecord, summary: Summary, analysis: Analysis, report_loss_share: float
+    run: LabRun, record: RealTimeRecord, summary: Summary, analysis: Analysis
 ) -> dict[str, Any]:
     """What a real-time run says of itself, with its limits."""
     reports = summary["reports"]
@@ -209,12 +204,14 @@ def _real_time(
             reports_received=reports["received"],
             reports_lost=reports["lost"],
             reports_rejected=reports["rejected"],
-            report_loss_share=report_loss_share,
+            report_loss_share=run.scenario.report_loss_share,
+            cables_fail=any(isinstance(event, LinkFlap) for event in run.scenario.events),
             icrc_errors=summary["icrc_errors"],
             links_sampled_share=_links_sampled_share(analysis),
         ),
     )
-    return {**_rounded(asdict(record)), "limits": [asdict(limit) for limit in limits]}
+    found = [_rounded(asdict(limit)) for limit in (*limits, *event_limits(run))]
+    return {**_rounded(asdict(record)), "limits": found}
 
 
 def _links_sampled_share(analysis: Analysis) -> float:

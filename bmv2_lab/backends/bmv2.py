@@ -8,7 +8,7 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from bmv2_lab.backends import mininet_network
@@ -95,17 +95,40 @@ class MininetNetwork:
 
     def addresses(self) -> dict[str, str]:
         """P4Runtime addresses by switch, when all of them are served."""
+        return {switch.name: self.address(switch) for switch in self._fabric.switches}
+
+    def address(self, switch: Switch) -> str:
+        """P4Runtime address of a switch, when it is served."""
         deadline_s = time.monotonic() + START_DEADLINE_S
-        result = {}
-        for switch in self._fabric.switches:
-            path = socket_path(self._directory, switch)
-            while not path.exists():
-                self.check()
-                if time.monotonic() > deadline_s:
-                    raise BackendError(f"simple_switch_grpc of {switch.name} does not start")
-                time.sleep(POLL_S)
-            result[switch.name] = f"unix:{path}"
-        return result
+        path = socket_path(self._directory, switch)
+        while not path.exists():
+            self.check()
+            if time.monotonic() > deadline_s:
+                raise BackendError(f"simple_switch_grpc of {switch.name} does not start")
+            time.sleep(POLL_S)
+        return f"unix:{path}"
+
+    def stop_switch(self, switch: Switch) -> None:
+        """End its process."""
+        self._command("stop", switch)
+        socket_path(self._directory, switch).unlink(missing_ok=True)
+
+    def start_switch(self, switch: Switch) -> None:
+        """Start its process again; `address` waits for it."""
+        self._command("start", switch)
+
+    def _command(self, verb: str, switch: Switch) -> None:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({verb: switch.name}).encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise BackendError("mininet: ended before its network") from None
+        if not process.stdout.readline():
+            raise BackendError(f"mininet: could not {verb} {switch.name}")
 
     def connect_thrift(self, switch: Switch) -> Thrift:
         """A connection to the Thrift server of a switch, as soon as it listens."""
@@ -198,39 +221,25 @@ def _thrift_port(fabric: Fabric, switch: Switch) -> int:
     return THRIFT_PORT_BASE + fabric.switches.index(switch)
 
 
-def limit_queues(fabric: Fabric, connect: Callable[[Switch], Thrift], packets_per_s: int) -> None:
+def limit_queues(thrift: Thrift, fabric: Fabric, switch: Switch, packets_per_s: int) -> None:
     """Give every cabled port a rate, so that it has a queue; clones and reports go unhindered."""
-    for switch in fabric.switches:
-        thrift = connect(switch)
-        try:
-            for link in fabric.links:
-                for end in (link.a, link.b):
-                    if end.node == switch.name:
-                        thrift.set_queue_rate(end.port, packets_per_s)
-        finally:
-            thrift.close()
+    for link in fabric.links:
+        for end in (link.a, link.b):
+            if end.node == switch.name:
+                thrift.set_queue_rate(end.port, packets_per_s)
 
 
-def switch_epochs_ns(
-    fabric: Fabric, connect: Callable[[Switch], Thrift], time_base: TimeBase
-) -> dict[str, int]:
-    """Per switch, its clock minus true time, ns: within half of the fastest call's time.
+def switch_epoch_ns(thrift: Thrift, time_base: TimeBase) -> int:
+    """A switch's clock minus true time, ns: within half of the fastest call's time.
 
     BMv2 counts the microseconds of the system's clock since it started: the difference stays.
     """
-    epochs_ns = {}
-    for switch in fabric.switches:
-        thrift = connect(switch)
-        try:
-            best: tuple[int, int] | None = None
-            for _ in range(CLOCK_READINGS):
-                before_ns = time_base.true_now()
-                elapsed_ns = thrift.time_elapsed_us() * 1_000
-                after_ns = time_base.true_now()
-                if best is None or after_ns - before_ns < best[0]:
-                    best = (after_ns - before_ns, elapsed_ns - (before_ns + after_ns) // 2)
-            assert best is not None, "at least one reading"
-            epochs_ns[switch.name] = best[1]
-        finally:
-            thrift.close()
-    return epochs_ns
+    best: tuple[int, int] | None = None
+    for _ in range(CLOCK_READINGS):
+        before_ns = time_base.true_now()
+        elapsed_ns = thrift.time_elapsed_us() * 1_000
+        after_ns = time_base.true_now()
+        if best is None or after_ns - before_ns < best[0]:
+            best = (after_ns - before_ns, elapsed_ns - (before_ns + after_ns) // 2)
+    assert best is not None, "at least one reading"
+    return best[1]

@@ -5,10 +5,13 @@ Debian's Mininet belongs to /usr/bin/python3, this project to an environment of 
 file imports nothing of the project and is run as a script, inside a network namespace that its
 parent made: Mininet's "root" is that namespace, and nothing of it is seen outside. A line of JSON
 comes in, a line of JSON goes out, and when standard input ends everything is stopped.
+Further lines stop one switch and start it again.
 
 In:  {"switches": [{"name", "arguments"}], "hosts": [name], "links": [[node, interface, wire_side]],
       "captures": [[switch, interface, capture_side]]}
 Out: {"hosts": {name: pid}} or {"error": text}
+In:  {"stop": switch} or {"start": switch}, any number of times
+Out: {"done": switch}
 """
 
 from __future__ import annotations
@@ -64,6 +67,7 @@ def mininet_classes() -> tuple[Any, Any, Any]:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+            self.process = None
 
     class Wires(Switch):  # type: ignore[misc]
         """No process: the parent's forwarder uses the interfaces."""
@@ -108,6 +112,16 @@ def tear_down(net: Any) -> None:  # noqa: ANN401
     net.stop()
 
 
+def obey(net: Any, command: dict[str, str]) -> None:  # noqa: ANN401
+    """Stop or start a switch's process; its interfaces stay."""
+    ((verb, name),) = command.items()
+    if verb == "stop":
+        net[name].end()
+    else:
+        net[name].start([])
+    print(json.dumps({"done": name}), flush=True)
+
+
 def main() -> int:
     """One network, from the plan on standard input until standard input ends."""
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -120,8 +134,8 @@ def main() -> int:
         return 1
     try:
         print(json.dumps({"hosts": {host.name: host.pid for host in net.hosts}}), flush=True)
-        while sys.stdin.readline():
-            pass
+        while line := sys.stdin.readline():
+            obey(net, json.loads(line))
     finally:
         tear_down(net)
     return 0

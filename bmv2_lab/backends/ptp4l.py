@@ -7,7 +7,7 @@
 import contextlib
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +23,10 @@ MAJOR_OF_NEW_NAMES = 4
 TX_TIMESTAMP_TIMEOUT_MS = 200
 ANNOUNCE_LOG2_S, QUERY_LOG2_S = -3, -1
 """Eight Announces a second, a request for messages every half: the client follows within 3 s."""
-TRANSMITTER_PATIENCE, CLIENT_PATIENCE = 4, 24
+TRANSMITTER_PATIENCE, CLIENT_PATIENCE, SUCCESSOR_PATIENCE = 4, 24, 12
 """Missing Announces: the time transmitter takes over after half a second, as nobody else does; a
-client gives up after three, which a busy machine does not reach."""
+client gives up after three, which a busy machine does not reach; where there is a successor it
+takes over after one and a half."""
 DATAGRAM_BYTES_MAX = 4_096
 
 
@@ -34,8 +35,12 @@ class Ptp4lPlan:
     """What one host's daemon is told."""
 
     domain: int
-    transmitter_ip: int | None
-    """Of the time transmitter it follows; None: it is the time transmitter."""
+    transmitter_ips: tuple[int, ...]
+    """Of the time transmitters that it may follow; none: it is the time transmitter."""
+    may_transmit: bool
+    """It becomes time transmitter when it hears no better one."""
+    patience: int
+    """Missing Announces after which it gives its time transmitter up."""
     sync_interval_log2_s: int
     """Sync and Delay_Req are sent every 2^this seconds."""
     dscp: int
@@ -46,7 +51,7 @@ class Ptp4lPlan:
 
 def ptp4l_config(plan: Ptp4lPlan) -> str:
     """The configuration file."""
-    client = plan.transmitter_ip is not None
+    client = bool(plan.transmitter_ips)
     new_names = plan.major_version >= MAJOR_OF_NEW_NAMES
     options: dict[str, str | int] = {
         "domainNumber": plan.domain,
@@ -58,7 +63,7 @@ def ptp4l_config(plan: Ptp4lPlan) -> str:
         "logAnnounceInterval": ANNOUNCE_LOG2_S,
         "logSyncInterval": plan.sync_interval_log2_s,
         "logMinDelayReqInterval": plan.sync_interval_log2_s,
-        "announceReceiptTimeout": CLIENT_PATIENCE if client else TRANSMITTER_PATIENCE,
+        "announceReceiptTimeout": plan.patience,
         "tx_timestamp_timeout": TX_TIMESTAMP_TIMEOUT_MS,
         "dscp_event": plan.dscp,
         "dscp_general": plan.dscp,
@@ -69,17 +74,19 @@ def ptp4l_config(plan: Ptp4lPlan) -> str:
     if new_names:
         options["uds_ro_address"] = str(plan.directory / "ptp4lro")
     if client:
-        options["clientOnly" if new_names else "slaveOnly"] = 1
         options["unicast_req_duration"] = 60
         options["slave_event_monitor"] = str(plan.directory / "events")
+    if not plan.may_transmit:
+        options["clientOnly" if new_names else "slaveOnly"] = 1
     else:
         options["unicast_listen"] = 1
+    if not client:
         options["priority1"] = 1
         options["serverOnly" if new_names else "masterOnly"] = 1
     lines = ["[global]", *(f"{name} {value}" for name, value in options.items())]
-    if plan.transmitter_ip is not None:
+    if client:
         lines += ["[unicast_master_table]", "table_id 1", f"logQueryInterval {QUERY_LOG2_S}"]
-        lines += [f"UDPv4 {format_ip(plan.transmitter_ip)}"]
+        lines += [f"UDPv4 {format_ip(ip)}" for ip in plan.transmitter_ips]
         lines += [f"[{HOST_INTERFACE}]", "unicast_master_table 1"]
     return "\n".join(lines) + "\n"
 
@@ -89,6 +96,7 @@ class Ptp4l:
 
     def __init__(self, host: Host, namespace: Namespace, plan: Ptp4lPlan) -> None:
         self.host = host
+        self._killed = False
         self.bad_events = 0
         """Datagrams that could not be read."""
         self._log = plan.directory / "ptp4l.log"
@@ -126,10 +134,15 @@ class Ptp4l:
             except PtpEventError:
                 self.bad_events += 1
 
+    def kill(self) -> None:
+        """End it without a last word to others."""
+        self._killed = True
+        self._process.kill()
+
     def check(self) -> None:
-        """BackendError with its last words if it has ended."""
+        """BackendError with its last words if it has ended of itself."""
         code = self._process.poll()
-        if code is not None:
+        if code is not None and not self._killed:
             last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
             raise BackendError(f"ptp4l of {self.host.name} ended with code {code}: {last}")
 
@@ -146,18 +159,29 @@ def start_ptp4l(
     *,
     interval_ns: int,
     dscp: int,
+    successors: Sequence[str] = (),
     stack: contextlib.ExitStack,
 ) -> dict[str, Ptp4l]:
-    """Start the daemon of every host; `stack` ends them."""
+    """Start the daemon of every host; `stack` ends them.
+
+    successors: hosts that become time transmitters when they hear of none.
+    """
     major_version = ptp4l_major_version()
-    transmitter = fabric.host(fabric.ptp.grandmaster)
+    grandmaster = fabric.ptp.grandmaster
+    transmitters = [fabric.host(name) for name in (grandmaster, *successors)]
     running = {}
     for host in fabric.hosts:
         own = directory / host.name
         own.mkdir(parents=True, exist_ok=True)
         plan = Ptp4lPlan(
             domain=fabric.ptp.domain,
-            transmitter_ip=None if host is transmitter else transmitter.ip,
+            transmitter_ips=(
+                ()
+                if host.name == grandmaster
+                else tuple(one.ip for one in transmitters if one is not host)
+            ),
+            may_transmit=host in transmitters,
+            patience=_patience(host, grandmaster, successors),
             sync_interval_log2_s=sync_interval_log2_s(interval_ns),
             dscp=dscp,
             directory=own,
@@ -167,6 +191,12 @@ def start_ptp4l(
         stack.callback(daemon.close)
         running[host.name] = daemon
     return running
+
+
+def _patience(host: Host, grandmaster: str, successors: Sequence[str]) -> int:
+    if host.name == grandmaster:
+        return TRANSMITTER_PATIENCE
+    return SUCCESSOR_PATIENCE if successors else CLIENT_PATIENCE
 
 
 def sync_interval_log2_s(interval_ns: int) -> int:

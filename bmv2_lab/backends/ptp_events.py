@@ -8,6 +8,7 @@ SLAVE_DELAY_TIMING_DATA_NP has t3, the correction and t4 of Delay_Reqs.
 
 import struct
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import NamedTuple
@@ -111,6 +112,15 @@ def _timestamp_ns(seconds_high: int, seconds_low: int, nanoseconds: int) -> int:
     return (seconds_high << 32 | seconds_low) * 1_000_000_000 + nanoseconds
 
 
+def clock_identity(mac: int) -> int:
+    """What ptp4l calls its clock: the interface's address as an EUI-64, ff-fe in its middle.
+
+    >>> hex(clock_identity(0x020000000101))
+    '0x20000fffe000101'
+    """
+    return mac >> 24 << 40 | 0xFFFE << 24 | mac & 0xFFFFFF
+
+
 class ExchangePairing:
     """Makes exchanges of one client's events: each Delay_Req with the newest Sync not yet used.
 
@@ -118,11 +128,12 @@ class ExchangePairing:
     none or two before the next; used twice it would be two measurements with one error.
     """
 
-    def __init__(self, client: Host, transmitter: Host, ptp: Ptp) -> None:
+    def __init__(self, client: Host, transmitters: Sequence[Host], ptp: Ptp) -> None:
+        """transmitters: hosts that it may follow; it tells them by their clocks' identities."""
         self.foreign = 0
-        """Events of another domain or time transmitter than the one followed."""
+        """Events of another domain, or of a time transmitter that is none of these."""
         self._client_ip = client.ip
-        self._transmitter_ip = transmitter.ip
+        self._transmitter_ips = {clock_identity(host.mac): host.ip for host in transmitters}
         self._domain = ptp.domain
         self._syncs: deque[TimingEvent] = deque(maxlen=SYNCS_KEPT)
 
@@ -137,12 +148,13 @@ class ExchangePairing:
         if not self._syncs:
             return None
         sync = self._syncs.pop()
-        if sync.transmitter != event.transmitter:
+        transmitter_ip = self._transmitter_ips.get(sync.transmitter.clock_identity)
+        if transmitter_ip is None or sync.transmitter != event.transmitter:
             self.foreign += 1
             return None
         row: np.void = np.zeros(1, dtype=EXCHANGE_DTYPE)[0]
         row["ptp_domain"] = event.domain
-        row["time_transmitter_ip"] = self._transmitter_ip
+        row["time_transmitter_ip"] = transmitter_ip
         row["client_ip"] = self._client_ip
         row["sync_clock_identity"], row["sync_port_number"] = sync.transmitter
         row["sync_sequence_id"] = sync.sequence_id

@@ -5,7 +5,7 @@ The same RoCEv2 endpoints and jobs as in the simulator, on raw sockets and the k
 exchanges come from ptp4l; report frames are captured at the end of every switch's report port.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -30,9 +30,6 @@ from bmv2_lab.standing_events import standing_events
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.ptp_log import exchange_line
 
-ReadSwitch = Callable[[str, int], int]
-"""`read(switch, true_ns)`: what the switch's clock, in ns of its own, reads at a true instant."""
-
 
 class RealTimeFabric:
     """One run of one scenario on a network that exists."""
@@ -44,7 +41,6 @@ class RealTimeFabric:
         drawn: DrawnFabric,
         network: Network,
         time_base: TimeBase,
-        read_switch: ReadSwitch,
         *,
         software_scale: int,
     ) -> None:
@@ -66,8 +62,11 @@ class RealTimeFabric:
         self._seed = seed
         self._fabric = drawn.fabric
         self._time = time_base
-        self._read_switch = read_switch
+        self._oscillators = drawn.oscillators
         self._software_scale = software_scale
+        self.on_transmitter: Callable[[str, int], None] | None = None
+        """Told of each time transmitter, and when, once its first exchange is complete."""
+        self._transmitters: set[int] = set()
         self._loss_rng = stream(seed, Stream.REPORT_LOSS)
         self._ports: list[PacketPort] = []
         self._real_hosts = {
@@ -81,11 +80,11 @@ class RealTimeFabric:
         for start_ns in scenario.window_starts_ns:
             self.engine.at(start_ns + scenario.window_ns // 2, self._observe_truth)
 
-    def follow(self, daemons: Mapping[str, Ptp4l]) -> None:
-        """Log the exchanges that these daemons tell of."""
-        transmitter = self._fabric.host(self._fabric.ptp.grandmaster)
+    def follow(self, daemons: Mapping[str, Ptp4l], transmitters: Sequence[str]) -> None:
+        """Log the exchanges that these daemons tell of, with any of these time transmitters."""
+        hosts = [self._fabric.host(name) for name in transmitters]
         for daemon in daemons.values():
-            pairing = ExchangePairing(daemon.host, transmitter, self._fabric.ptp)
+            pairing = ExchangePairing(daemon.host, hosts, self._fabric.ptp)
             self.engine.add_reader(daemon, partial(self._events, daemon, pairing))
 
     def run(self, on_progress: Callable[[int], None] | None = None) -> None:
@@ -149,8 +148,17 @@ class RealTimeFabric:
         for event in daemon.events():
             row = pairing.feed(event)
             if row is not None:
+                self._tell_transmitter(int(row["time_transmitter_ip"]))
                 self.result.ptp_lines.append(exchange_line(row, daemon.host.name))
                 self.result.exchanges.append((daemon.host.name, row))
+
+    def _tell_transmitter(self, ip: int) -> None:
+        if ip in self._transmitters:
+            return
+        self._transmitters.add(ip)
+        name = next(host.name for host in self._fabric.hosts if host.ip == ip)
+        if self.on_transmitter is not None:
+            self.on_transmitter(name, self.engine.now_ns)
 
     def _make_endpoints(self) -> dict[str, RdmaHost]:
         roce = self._fabric.qos.class_named("roce")
@@ -213,7 +221,7 @@ class RealTimeFabric:
             for host in self._fabric.hosts
         ]
         for switch in self._fabric.switches:
-            local_ns = self._read_switch(switch.name, now_ns)
+            local_ns = self._oscillators[switch.name].read_ns(now_ns)
             readings.append(TrueClockReading(clock=switch.name, local_ns=local_ns, offset_ns=None))
         self.truth.windows.append(
             TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))

@@ -9,10 +9,21 @@ the machine's load does to them.
 
 from dataclasses import dataclass, replace
 
-from bmv2_lab.backends.needs import BackendError
+from bmv2_lab.backends.refusals import check_supported
 from bmv2_lab.draw import DrawnFabric, draw_fabric
 from bmv2_lab.nuisance import Nuisance
 from bmv2_lab.scenarios import Congestion, Scenario
+from bmv2_lab.scenarios.disturbances import (
+    ClockStep,
+    Event,
+    GrandmasterFailover,
+    LinkFlap,
+    NtpFallback,
+    PfcStorm,
+    Rehash,
+    SwitchRestart,
+)
+from bmv2_lab.scoring import BAD_LINK_NS
 from controller.fabric import DeviceModel, Fabric
 from correction.model import ClockKind, StampPoint
 
@@ -103,28 +114,14 @@ SCALES = {
 """By backend. Asymmetries stand well above the noise: 1 ms and more where stamps are BMv2's."""
 
 
-def unsupported(scenario: Scenario) -> list[str]:
-    """What is in the scenario that only virtual time can have."""
-    found = [type(event).__name__ for event in scenario.events]
-    found += [name for name in _VIRTUAL_ONLY if getattr(scenario, name, None)]
-    if scenario.congestion.only_at:
-        found.append("congestion.only_at")
-    topology = getattr(scenario, "topology", None)
-    if topology is not None and topology.name != "LEAF_SPINE":
-        found.append("topology")
-    return found
-
-
-_VIRTUAL_ONLY = (
-    "stamp_biases",
-    "tier_gradient_ns",
-    "wrong_correction",
-    "closed_loop",
-    "boundary_clocks",
-    "ptp_over_ethernet",
-    "plain_spines",
-    "lossless",
-)
+RETRANSMIT_NS = 1_000_000_000
+"""Ten times as long as a message and its acknowledgement take on a busy machine."""
+EVENT_STRETCH = 3
+"""What happens during a run takes so many times as long as in virtual time: BMv2 boots, and the
+controller has real sockets to write through."""
+LONG_STRETCH = 16
+"""A client of ptp4l notices that its time transmitter is gone, asks the next one for messages, and
+follows it: some 3 s in all. The controller reads all switches, writes, and reads back: 1 s or 2."""
 
 
 def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
@@ -133,12 +130,7 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
     Background load and faults of switches and links are left out. What would change what the
     scenario is about is refused: BackendError names it.
     """
-    missing = unsupported(scenario)
-    if missing:
-        raise BackendError(
-            f"scenario {scenario.name}: the {backend} backend has no {', '.join(missing)}; "
-            "run it with --backend virtual"
-        )
+    check_supported(scenario, backend)
     scale = SCALES[backend]
     rate_sd_ppb = scenario.nuisance.rate_offset_sd_ppb if scale.switch_clocks_run_free else 0.0
     nuisance = replace(
@@ -155,21 +147,23 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         ),
         stamp_unit_ns=scale.stamp_unit_ns,
     )
-    shift_ns = max(0, WARM_UP_NS - min(scenario.window_starts_ns))
+    schedule = _Schedule.of(scenario)
     straggler = scenario.straggler
     if straggler is not None:
         straggler = replace(straggler, stall_ns=straggler.stall_ns * scale.software_scale)
+    wrong = scenario.wrong_correction
+    if wrong is not None:
+        wrong = replace(wrong, error_ns=wrong.error_ns * scale.software_scale)
     return replace(
         scenario,
         limits=(),
-        duration_ns=scenario.duration_ns + shift_ns + TAIL_NS,
-        window_starts_ns=tuple(start_ns + shift_ns for start_ns in scenario.window_starts_ns),
+        duration_ns=schedule.at(scenario.duration_ns) + TAIL_NS,
+        window_starts_ns=tuple(map(schedule.at, scenario.window_starts_ns)),
+        events=tuple(_event(one, schedule, scale) for one in scenario.events),
+        tier_gradient_ns=scenario.tier_gradient_ns * scale.bad_link_ns_min / BAD_LINK_NS,
+        wrong_correction=wrong,
         straggler=straggler,
-        retransmit_ns=(
-            None
-            if scenario.retransmit_ns is None
-            else scenario.retransmit_ns * scale.software_scale
-        ),
+        retransmit_ns=None if scenario.retransmit_ns is None else RETRANSMIT_NS,
         queue_report_packets=0,
         cable_m_min=scale.cable_m_min,
         cable_m_max=scale.cable_m_max,
@@ -185,6 +179,59 @@ def real_time_variant(scenario: Scenario, backend: str) -> Scenario:
         faults_link=0,
         probe_budget_pps=0,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Schedule:
+    """When what of the scenario comes in the variant: after the warm-up, and stretched."""
+
+    first_window_ns: int
+    """Of the scenario."""
+    shifted_ns: int
+    """Where that comes in the variant."""
+    stretch: int
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "_Schedule":
+        first_ns = min(scenario.window_starts_ns)
+        stretch = EVENT_STRETCH if scenario.events else 1
+        if any(isinstance(event, GrandmasterFailover | Rehash) for event in scenario.events):
+            stretch = LONG_STRETCH
+        return cls(first_window_ns=first_ns, shifted_ns=max(WARM_UP_NS, first_ns), stretch=stretch)
+
+    def at(self, scenario_ns: int) -> int:
+        """An instant."""
+        return self.shifted_ns + self.span(scenario_ns - self.first_window_ns)
+
+    def span(self, scenario_ns: int) -> int:
+        """A time between two instants."""
+        return scenario_ns * self.stretch
+
+
+def _event(event: Event, schedule: _Schedule, scale: BackendScale) -> Event:
+    """The same event at the variant's time; sizes grow as everything else of software does."""
+    match event:
+        case LinkFlap():
+            return replace(
+                event,
+                down_ns=schedule.at(event.down_ns),
+                up_ns=schedule.at(event.up_ns),
+                detect_ns=schedule.span(event.detect_ns),
+            )
+        case SwitchRestart():
+            return replace(
+                event,
+                at_ns=schedule.at(event.at_ns),
+                detect_ns=schedule.span(event.detect_ns),
+                boot_ns=schedule.span(event.boot_ns),
+            )
+        case ClockStep():
+            step_ns = event.step_ns * scale.software_scale
+            return replace(event, at_ns=schedule.at(event.at_ns), step_ns=step_ns)
+        case Rehash() | GrandmasterFailover():
+            return replace(event, at_ns=schedule.at(event.at_ns))
+        case NtpFallback() | PfcStorm():
+            raise AssertionError("refused before")
 
 
 def _qps_per_peer(scenario: Scenario, scale: BackendScale) -> int:

@@ -152,20 +152,3 @@ class Scenario:
     """Share of the reports that never reach the collector, each by chance."""
     events: tuple[Event, ...] = ()
     """What happens while it runs."""
-
-    @property
-    def is_virtual_only(self) -> bool:
-        """Whether it does to its fabric what only the simulator can."""
-        return (
-            bool(
-                self.events or self.stamp_biases or self.tier_gradient_ns or self.report_loss_share
-            )
-            or self.lossless is not None
-            or self.straggler is not None
-            or self.wrong_correction is not None
-            or self.spraying
-            or self.boundary_clocks
-            or self.ptp_over_ethernet
-            or self.plain_spines
-            or self.topology is not Topology.LEAF_SPINE
-        )

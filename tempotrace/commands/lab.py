@@ -10,15 +10,17 @@ import typer
 
 from bmv2_lab.backends.needs import NEEDS, BackendError, check_needs
 from bmv2_lab.backends.real_time_run import run_real_time
+from bmv2_lab.backends.refusals import check_supported
 from bmv2_lab.lab_run import LabRun, Progress, make_switches, run_lab
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.switch.stf import StfError, run_stf_text
-from controller.fabric import Fabric
+from controller.fabric import Fabric, programmed_switches
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
+from controller.targets import BMV2
 from tempotrace.commands.lab_delays import delays
 from tempotrace.commands.lab_scale import scale
 from tempotrace.commands.options import DEFAULT_SEED, FabricFile, Json, Seed
@@ -66,10 +68,8 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a scenario, score it against its truth, and write all files."""
-    run_scenario = _runner(backend)
     chosen = scenario_named(scenario)
-    if backend != VIRTUAL and chosen.is_virtual_only:
-        raise InputError(f"lab run: what {scenario} does to its fabric needs --backend {VIRTUAL}")
+    run_scenario = _runner(backend, chosen)
     with (
         Interrupts() as interrupts,
         ProgressDisplay(quiet=as_json) as display,
@@ -107,8 +107,8 @@ def _figure(found: float | None) -> str:
     return "not measured" if found is None else f"{found:g}"
 
 
-def _runner(backend: str) -> RunScenario:
-    """What runs a scenario on a backend; a one-line error where the machine cannot."""
+def _runner(backend: str, chosen: Scenario) -> RunScenario:
+    """What runs a scenario on a backend; a one-line error where backend or machine cannot."""
     if backend == VIRTUAL:
         return run_lab
     if backend not in NEEDS:
@@ -116,6 +116,7 @@ def _runner(backend: str) -> RunScenario:
             f"lab run: no backend {backend!r}; there are: {', '.join((VIRTUAL, *NEEDS))}"
         )
     try:
+        check_supported(chosen, backend)
         check_needs(backend)
     except BackendError as error:
         raise InputError(str(error)) from None
@@ -134,7 +135,15 @@ def _runner(backend: str) -> RunScenario:
 def switches(fabric: FabricFile) -> None:
     """Start an embedded switch per switch of the fabric, on their P4Runtime addresses."""
     description = load_fabric(fabric)
-    listening = {s.name: _local_address(s.name, s.p4runtime) for s in description.switches}
+    programmed = programmed_switches(description)
+    for switch in programmed:
+        target = description.model(switch.model).target
+        if target != BMV2.name:
+            raise InputError(
+                f"{fabric}: {switch.name}: model {switch.model} is a {target}; "
+                f"expected target {BMV2.name}, which embedded switches are"
+            )
+    listening = {s.name: _local_address(s.name, s.p4runtime) for s in programmed}
     try:
         asyncio.run(_serve_switches(description, listening))
     except KeyboardInterrupt:
@@ -142,7 +151,8 @@ def switches(fabric: FabricFile) -> None:
 
 
 async def _serve_switches(fabric: Fabric, listening: dict[str, tuple[str, int]]) -> None:
-    running = make_switches(fabric, load_pipeline())
+    made = make_switches(fabric, load_pipeline())
+    running = {name: made[name] for name in listening}
     servers: list[Server] = []
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

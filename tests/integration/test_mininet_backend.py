@@ -106,6 +106,31 @@ def test_hard_bounds_hold_on_bmv2(finished: FinishedDemo) -> None:
     assert finished.summary["sync"]["bound_hard_coverage"] == 1.0
 
 
+def test_nothing_is_left_after_sigkill(tmp_path: Path) -> None:
+    """Nobody tells Mininet: its processes die with their parent, and namespaces with them."""
+    with running_lab("bmv2", tmp_path, folders=tmp_path) as lab:
+        code, _ = lab.end(signal.SIGKILL)
+        assert code == -signal.SIGKILL
+        assert lab.left() == (set(), set())
+
+
+def test_a_switch_restarts(tmp_path: Path) -> None:
+    """Its process ends and another starts: no pipeline, sequences from zero, programmed again."""
+    with run_demo(
+        SCENARIOS["switch-restart"],
+        3,
+        tmp_path,
+        lambda _stage, _share: None,
+        run_scenario=lambda scenario, seed, progress: run_real_time(
+            scenario, "bmv2", seed, progress
+        ),
+    ) as demo:
+        limits = {one["name"]: one for one in demo.summary["real_time"]["limits"]}
+    assert limits["packets through it while it is dark"]["found"] == 0.0
+    assert limits["packets through it once it is back"]["found"] >= 1.0
+    assert limits["report sequences that began anew"]["found"] >= 1.0
+
+
 def test_nothing_is_left_after_sigint(tmp_path: Path) -> None:
     """Mininet, its hosts, the switches and the daemons end with the run, namespaces included."""
     with running_lab("bmv2", tmp_path) as lab:

@@ -134,6 +134,39 @@ def test_nothing_is_left_after_sigterm(tmp_path: Path) -> None:
         assert lab.left() == (set(), set())
 
 
+def test_after_sigkill_a_folder_is_left_and_the_next_run_removes_it(tmp_path: Path) -> None:
+    """The kernel ends its processes and takes its namespaces; its folder goes with the next run."""
+    with running_lab("veth", tmp_path, folders=tmp_path) as lab:
+        code, _ = lab.end(signal.SIGKILL)
+        assert code == -signal.SIGKILL
+        assert lab.left() == (set(), set())
+    left = set(tmp_path.glob("tempotrace-*"))
+    assert len(left) == 2
+    with running_lab("veth", tmp_path, folders=tmp_path) as lab:
+        assert not any(path.exists() for path in left)
+        lab.end(signal.SIGTERM)
+    assert list(tmp_path.glob("tempotrace-*")) == []
+
+
+def test_a_link_flap_is_real(tmp_path: Path) -> None:
+    """`ip link` takes the cable down, the controller routes around it, and it carries again."""
+    with run_demo(
+        SCENARIOS["link-flap"],
+        SEED,
+        tmp_path,
+        lambda _stage, _share: None,
+        run_scenario=lambda scenario, seed, progress: run_real_time(
+            scenario, "veth", seed, progress
+        ),
+    ) as demo:
+        limits = {one["name"]: one for one in demo.summary["real_time"]["limits"]}
+        (down,) = [e for e in demo.run.lab.truth.events if e.kind == "link_down"]
+    assert limits["packets into it after the new routes"]["found"] == 0.0
+    assert limits["packets over it once it is back"]["found"] >= 1.0
+    assert down.until_true_ns is not None
+    assert down.until_true_ns - down.from_true_ns > 1_000_000_000
+
+
 def test_a_daemon_that_dies_ends_the_run_with_one_line(tmp_path: Path) -> None:
     """Exit 2, the daemon is named, and nothing is left."""
     with running_lab("veth", tmp_path) as lab:

@@ -50,8 +50,11 @@ class RunningLab:
 
 
 @contextlib.contextmanager
-def running_lab(backend: str, out: Path) -> Iterator[RunningLab]:
-    """Start a run of `tiny-2x2` and wait until everything of it is there."""
+def running_lab(backend: str, out: Path, folders: Path | None = None) -> Iterator[RunningLab]:
+    """Start a run of `tiny-2x2` and wait until everything of it is there.
+
+    folders: for its temporary ones, in place of the system's.
+    """
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "tempotrace.entry", "lab", "run", "tiny-2x2"),
@@ -59,6 +62,7 @@ def running_lab(backend: str, out: Path) -> Iterator[RunningLab]:
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        env={**os.environ, **({} if folders is None else {"TMPDIR": str(folders)})},
     )
     try:
         _wait_for_run(process)

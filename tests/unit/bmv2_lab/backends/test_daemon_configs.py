@@ -22,12 +22,16 @@ MEASUREMENTS = """\
 """
 
 
-def plan(transmitter_ip: int | None, major_version: int) -> dict[str, str]:
-    """The options of a configuration, by name."""
+def plan(
+    transmitter_ip: int | None, major_version: int, *, may_transmit: bool | None = None
+) -> dict[str, str]:
+    """The options of a configuration, by name; who follows nobody transmits."""
     text = ptp4l_config(
         Ptp4lPlan(
             domain=3,
-            transmitter_ip=transmitter_ip,
+            transmitter_ips=() if transmitter_ip is None else (transmitter_ip,),
+            may_transmit=transmitter_ip is None if may_transmit is None else may_transmit,
+            patience=24,
             sync_interval_log2_s=-3,
             dscp=46,
             directory=Path("/run/x"),
@@ -55,6 +59,15 @@ def test_a_client_asks_the_time_transmitter_by_unicast() -> None:
     assert client["slave_event_monitor"] == "/run/x/events"
     assert "UDPv4" not in transmitter
     assert transmitter["unicast_listen"] == "1"
+
+
+def test_a_successor_follows_until_it_hears_of_nobody() -> None:
+    """It asks the grandmaster like a client, may become time transmitter, and is no better one."""
+    successor = plan(SERVER, 3, may_transmit=True)
+    assert successor["UDPv4"] == "10.0.1.1"
+    assert successor["unicast_listen"] == "1"
+    assert successor["announceReceiptTimeout"] == "24"
+    assert not {"slaveOnly", "masterOnly", "priority1"} & set(successor)
 
 
 def test_options_have_the_names_of_the_version() -> None:

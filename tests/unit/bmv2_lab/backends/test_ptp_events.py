@@ -56,7 +56,7 @@ def delay(sequence_id: int, sent_ns: int = 2_000) -> TimingEvent:
 
 def pairing() -> ExchangePairing:
     """The exchanges of h2."""
-    return ExchangePairing(FABRIC.host("h2"), FABRIC.host("h1"), FABRIC.ptp)
+    return ExchangePairing(FABRIC.host("h2"), [FABRIC.host("h1")], FABRIC.ptp)
 
 
 def test_a_sync_event_gives_t1_and_t2() -> None:
@@ -125,6 +125,21 @@ def test_an_exchange_joins_a_delay_to_the_newest_sync() -> None:
     assert int(row["sync_clock_identity"]) == TRANSMITTER.clock_identity
     assert (int(row["delay_req_clock_identity"]), int(row["delay_req_port_number"])) == (H2, 1)
     assert int(row["client_ip"]) == FABRIC.host("h2").ip
+
+
+def test_an_exchange_names_the_time_transmitter_that_answered() -> None:
+    """Told by its clock's identity, which is its MAC address as an EUI-64; others are foreign."""
+    h1, h3 = FABRIC.host("h1"), FABRIC.host("h3")
+    client = ExchangePairing(FABRIC.host("h2"), [h1, h3], FABRIC.ptp)
+    other = PortIdentity(0x020000FFFE000201, 1)
+    client.feed(replace(sync(1), transmitter=other))
+    row = client.feed(replace(delay(1), transmitter=other))
+    assert row is not None
+    assert int(row["time_transmitter_ip"]) == h3.ip
+    stranger = PortIdentity(0x020000FFFE0000AA, 1)
+    client.feed(replace(sync(2), transmitter=stranger))
+    assert client.feed(replace(delay(2), transmitter=stranger)) is None
+    assert client.foreign == 1
 
 
 _CLOCKS = ("reference", "local", "local", "reference")

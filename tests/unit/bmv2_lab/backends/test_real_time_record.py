@@ -24,6 +24,7 @@ GOOD = Telemetry(
     reports_lost=0,
     reports_rejected=0,
     report_loss_share=0.0,
+    cables_fail=False,
     icrc_errors=0,
     links_sampled_share=1.0,
 )
@@ -125,3 +126,11 @@ def test_late_and_lossy_cables_break_limits() -> None:
     wires = replace(WIRES, lost=1, late_ns_p99=NS_PER_S)
     broken = [limit.name for limit in check_limits(record(wires=wires), GOOD) if not limit.passed]
     assert broken == ["frames lost on cables", "99th percentile of cables' lateness, ns"]
+
+
+def test_a_cable_that_fails_may_lose_frames() -> None:
+    """What was on it when it failed; how late frames are still counts."""
+    failing = replace(GOOD, cables_fail=True)
+    limits = check_limits(record(wires=replace(WIRES, lost=3)), failing)
+    assert len(limits) == 8
+    assert all(limit.passed for limit in limits)

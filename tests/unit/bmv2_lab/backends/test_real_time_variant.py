@@ -14,6 +14,7 @@ from bmv2_lab.backends.variant import (
     real_time_variant,
 )
 from bmv2_lab.scenarios import SCENARIOS
+from bmv2_lab.scenarios.disturbances import ClockStep, LinkFlap
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric
 
@@ -58,13 +59,77 @@ def test_stalls_grow_with_the_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"),
-    [("tier-gradient", "tier_gradient_ns"), ("transparent-clock-4x4", "closed_loop")],
+    ("name", "backend", "what"),
+    [
+        ("transparent-clock-4x4", "veth", "closed_loop (what feeds the transparent clocks"),
+        ("clock-step", "bmv2", "ClockStep (BMv2 stamps with the kernel's one clock)"),
+        ("ntp-fallback", "veth", "NtpFallback (daemons steer no clock here"),
+        ("pfc-storm", "bmv2", "PfcStorm (veth ports have no pause frames)"),
+        ("correlated-bias-spine", "veth", "stamp_biases (the kernel stamps at one point"),
+        ("three-tiers", "veth", "topology three-tier (only leaf and spine"),
+        ("boundary-clocks", "bmv2", "boundary_clocks (switches run no ptp4l here)"),
+        ("ptp-over-ethernet", "bmv2", "ptp_over_ethernet (ptp4l runs unicast"),
+        ("only-leaves", "veth", "plain_spines (all switches run the program here)"),
+    ],
 )
-def test_what_real_time_cannot_have_is_refused(name: str, what: str) -> None:
-    """One line names it and what to do instead."""
-    with pytest.raises(BackendError, match=rf"{what}; run it with --backend virtual"):
-        real_time_variant(SCENARIOS[name], "veth")
+def test_what_real_time_cannot_have_is_refused(name: str, backend: str, what: str) -> None:
+    """One line names it, why not, and what to do instead."""
+    with pytest.raises(BackendError) as error:
+        real_time_variant(SCENARIOS[name], backend)
+    text = str(error.value)
+    assert text.startswith(f"scenario {name}: the {backend} backend has no {what}")
+    assert text.endswith("; run it with --backend virtual")
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "link-flap",
+        "switch-restart",
+        "ecmp-rehash",
+        "grandmaster-failover",
+        "wrong-correction-field",
+        "report-loss-10",
+        "straggler-host",
+        "packet-spraying",
+        "tier-gradient",
+    ],
+)
+def test_disturbances_that_real_time_has(name: str, backend: str) -> None:
+    """They are taken over, inside of the run, after the first window has begun."""
+    scenario = SCENARIOS[name]
+    variant = real_time_variant(scenario, backend)
+    assert [type(one) for one in variant.events] == [type(one) for one in scenario.events]
+    for event in variant.events:
+        at_ns = getattr(event, "at_ns", None) or getattr(event, "down_ns", None)
+        assert at_ns is not None
+        assert variant.window_starts_ns[0] < at_ns < variant.duration_ns
+
+
+def test_what_happens_is_stretched() -> None:
+    """A flap keeps its place between the windows; everything takes three times as long."""
+    scenario = SCENARIOS["link-flap"]
+    (flap,), (slow,) = scenario.events, real_time_variant(scenario, "veth").events
+    assert isinstance(flap, LinkFlap)
+    assert isinstance(slow, LinkFlap)
+    assert slow.up_ns - slow.down_ns == 3 * (flap.up_ns - flap.down_ns)
+    assert slow.detect_ns == 3 * flap.detect_ns
+    first_ns = scenario.window_starts_ns[0]
+    assert slow.down_ns - WARM_UP_NS == 3 * (flap.down_ns - first_ns)
+
+
+def test_sizes_of_what_is_wrong_grow_with_the_noise() -> None:
+    """Steps and wrong corrections as stalls do, a gradient as the asymmetries of bad links."""
+    (step,) = real_time_variant(SCENARIOS["clock-step"], "veth").events
+    assert isinstance(step, ClockStep)
+    assert step.step_ns == 200 * 40_000
+    wrong = real_time_variant(SCENARIOS["wrong-correction-field"], "bmv2").wrong_correction
+    assert wrong is not None
+    assert wrong.error_ns == 400 * 700
+    gradient = real_time_variant(SCENARIOS["tier-gradient"], "bmv2").tier_gradient_ns
+    assert gradient == 2_000_000.0
 
 
 def test_asymmetries_of_bmv2_are_a_millisecond_or_more() -> None:
