@@ -119,6 +119,58 @@ _V2_SINK = """
     00 00 00 00 00 2d ca 44               # egress stamp 3,000,900
 """
 
+# ---------------------------------------------------------------- report v2.0
+
+V2_STACK = Vector(
+    name="report v2.0 of an INT-MD stack",
+    dialect="tempotrace-v2",
+    text="""
+    20 00 00 01 00 00 00 02               # Ver 2, hw_id 0, sequence 1; node 2
+    14 23 03 20                           # RepType 1, InType 4, 35 words, MDLength 3, F
+    48 00 00 00 00 00 00 00               # RepMdBits: level 1 ports, ingress stamp
+    00 01 00 0b                           # port 1 to 11
+    00 00 00 00 00 2d c6 c0               # ingress stamp 3,000,000
+    45 6c 00 b4 00 00 40 00 40 11 00 00   # IPv4: 180 bytes, DSCP 27 (marked), UDP
+    """
+    + _ADDRESSES
+    + """
+    c3 50 12 b7 00 a0 00 00               # UDP port 50000 to 4791
+    10 13 00 68                           # shim: INT-MD, NPT 0, 19 words, original DSCP 26
+    20 00 08 06                           # Ver 2, HopML 8, remaining hop count 6
+    fc 00 00 00 00 00 00 00               # six instructions, no domain
+    """
+    + _V2_TRANSIT
+    + _V2_SOURCE
+    + BTH,
+    node_id=2,
+    sequence_number=1,
+    metadata=HopMetadata(ingress_port=1, egress_port=11, ingress_tstamp=3_000_000),
+    hops=(SOURCE, TRANSIT),
+    int_bytes=80,
+)
+
+V2_TLVS = Vector(
+    name="report v2.0 with TLVs: a domain's data and the packet",
+    dialect="tempotrace-v2",
+    text="""
+    20 40 00 02 00 00 00 65               # Ver 2, hw_id 1, sequence 2; node 101
+    11 18 08 20                           # RepType 1, InType 1, 24 words, MDLength 8, F
+    7c 00 00 2a 80 00 00 05               # ports to egress stamp; domain 42, DSMdBits, DSMdstatus
+    00 01 00 02 00 00 02 bc 01 00 00 05   # port 1 to 2; latency 700; queue 1, depth 5
+    00 00 00 00 00 6a cf c0               # ingress stamp 7,000,000
+    00 00 00 00 00 6a d2 7c               # egress stamp 7,000,700
+    de ad be ef                           # a word of domain 42
+    00 02 00 07                           # TLV: DS extension, 2 words, template 7
+    01 02 03 04 05 06 07 08
+    20 0a 00 00                           # TLV: IPv4, 10 words
+    """
+    + _PLAIN,
+    node_id=101,
+    hw_id=1,
+    sequence_number=2,
+    metadata=TRANSIT._replace(node_id=None, domain_specific=b"\xde\xad\xbe\xef"),
+)
+
 # ---------------------------------------------------------------- report v1.0
 
 V1_STACK = Vector(
@@ -571,9 +623,10 @@ FABRIC_TNA = Vector(
     metadata=_OWN_TRANSIT,
 )
 
+V2_FORMATS = (V2_STACK, V2_TLVS)
 OLD_FORMATS = (V1_STACK, V1_POSTCARD, V1_DROP, V05_LOCAL, V05_DROP, V05_STACK)
 DIALECT_VECTORS = (
     *(INTEL, CABLELABS, MANDARYOSHI_MD, MANDARYOSHI_MX_TRANSIT, MANDARYOSHI_XD_SOURCE),
     *(GEANT_BMV2, GEANT_TOFINO, SCAPY_NPT2, FABRIC_TNA),
 )
-VECTORS = OLD_FORMATS + DIALECT_VECTORS
+VECTORS = V2_FORMATS + OLD_FORMATS + DIALECT_VECTORS
