@@ -256,7 +256,7 @@ class Evidence:
 
     @cached_property
     def corrections(self) -> tuple[FoundCorrection, ...]:
-        """The correctionFields of all exchanges whose packets were reported."""
+        """The correctionFields of all exchanges whose packets every switch reported."""
         packets = self.packets[self.packets["traffic"] == TRAFFIC_PTP]
         by_key = {
             (
@@ -286,7 +286,7 @@ class Evidence:
                         int(row[to]),
                     )
                 )
-                if packet is None:
+                if packet is None or not packet["complete"]:
                     continue
                 first, count = int(packet["first_hop"]), int(packet["hop_count"])
                 nodes = self.hops["node_id"][first : first + count].tolist()
