@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from controller.collector.captures import read_capture
+from controller.collector.cores import Core
 from controller.collector.outputs.pump import OutputPump
-from controller.collector.running import Core
 from controller.collector.state import CollectorState, LastReports, Pairing, SampleRing
 from controller.telemetry.codec import DecodeReason
 from controller.telemetry.collector import Collection, CollectorCounters

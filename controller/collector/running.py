@@ -6,10 +6,11 @@ buffer has no room for. Other threads read `state`, which is replaced as a whole
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from controller.collector.batch import ReportBatch
+from controller.collector.cores import Core
 from controller.collector.outputs.pump import OutputPump
 from controller.collector.state import (
     CollectorState,
@@ -18,7 +19,7 @@ from controller.collector.state import (
     ReceiveCounters,
     SampleRing,
 )
-from controller.telemetry.collector import Collection, CollectorCounters
+from controller.telemetry.collector import Collection
 
 DRAIN_INTERVAL_NS = 100_000_000
 """How long a finished packet waits at most before it goes to the outputs."""
@@ -26,27 +27,6 @@ STATE_INTERVAL_NS = 1_000_000_000
 """How old the picture is at most that metrics and status show."""
 WAIT_NS = 50_000_000
 """Sleep while nothing arrives; then also how late a request to stop is seen."""
-
-
-class Core(Protocol):
-    """Decodes and joins batches: the fast collector, or the plain one behind an adapter."""
-
-    def feed_batch(self, batch: ReportBatch) -> None:
-        """Take a batch."""
-
-    def drain(self) -> Collection:
-        """What is finished since the last call."""
-
-    def flush(self) -> Collection:
-        """The end of the input: what still waits, too."""
-
-    @property
-    def counters(self) -> CollectorCounters:
-        """Totals so far."""
-
-    @property
-    def rejected_samples(self) -> Mapping[int, Sequence[bytes]]:
-        """Newest refused payloads by node."""
 
 
 class Source(Protocol):
