@@ -1,76 +1,145 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other end of the collector's bench: sends generated reports over loopback, at any cost.
+"""The other end of the collector's bench: sends generated reports over loopback without pause.
 
 To overload a receiver, a sender must be cheaper than it. One sendmmsg call hands over many
-messages, each of which the kernel treats as one until it is received (UDP_SEGMENT).
+messages, and the kernel treats each as one until it is received (UDP_SEGMENT).
 """
 
 import ctypes
+import multiprocessing
 import os
 import socket
 import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.collector.bench_reports import BLOCK_ROWS, ReportKind, ReportLoad, Rows
+
 _SOL_UDP, _UDP_SEGMENT = 17, 103
-SEGMENTS_MAX = 64
-"""What every kernel with UDP_SEGMENT takes; newer ones take 128."""
-_DATAGRAM_BYTES_MAX = 65000
+_MESSAGE_HEADER_BYTES, _IO_VECTOR_BYTES, _CONTROL_BYTES = 64, 16, 24
+_BUFFER_BYTES = 1 << 18
+"""About what is sent between two looks at the clock: it stays in the processor's cache."""
+_STARTED_S_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """A buffer of reports cut into messages."""
+class _Sending:
+    """Messages over a buffer of reports, as sendmmsg takes them."""
 
     headers: NDArray[np.uint64]
     io_vectors: NDArray[np.uint64]
     control: NDArray[np.uint8]
-    buffer: NDArray[np.uint8]
 
 
-def prepare_sending(
-    buffer: NDArray[np.uint8], start: NDArray[np.int64], byte_count: NDArray[np.int32]
-) -> tuple[Sending, NDArray[np.int64]]:
-    """Messages of neighbouring reports of one length, and how many reports each holds."""
-    runs: list[tuple[int, int, int]] = []
-    row = 0
-    while row < len(start):
-        size = int(byte_count[row])
-        limit = min(SEGMENTS_MAX, _DATAGRAM_BYTES_MAX // size)
-        end = row + 1
-        while end < len(start) and end - row < limit and byte_count[end] == size:
-            end += 1
-        runs.append((int(start[row]), end - row, size))
-        row = end
-    count = len(runs)
-    headers = np.zeros((count, 8), np.uint64)
+def _prepare(rows: Rows) -> _Sending:
+    """A message per block: reports of one flow and one length."""
+    starts = rows.start[::BLOCK_ROWS]
+    sizes = rows.byte_count[::BLOCK_ROWS]
+    count = len(starts)
+    headers = np.zeros((count, _MESSAGE_HEADER_BYTES // 8), np.uint64)
     io_vectors = np.zeros((count, 2), np.uint64)
-    control = np.zeros((count, 24), np.uint8)
-    for message, (first, reports, size) in enumerate(runs):
-        item = struct.pack("=QiiH6x", 18, _SOL_UDP, _UDP_SEGMENT, size)
-        control[message] = np.frombuffer(item, np.uint8)
-        io_vectors[message] = (buffer.ctypes.data + first, reports * size)
-        headers[message, 2] = io_vectors.ctypes.data + 16 * message
-        headers[message, 3] = 1
-        if reports > 1:
-            headers[message, 4] = control.ctypes.data + 24 * message
-            headers[message, 5] = 24
-    reports_of = np.array([reports for _first, reports, _size in runs], np.int64)
-    return Sending(
-        headers=headers, io_vectors=io_vectors, control=control, buffer=buffer
-    ), reports_of
+    control = np.zeros((count, _CONTROL_BYTES), np.uint8)
+    message = np.arange(count, dtype=np.uint64)
+    for number, size in enumerate(sizes.tolist()):
+        item = struct.pack("=QiiH6x", 16 + 2, _SOL_UDP, _UDP_SEGMENT, size)
+        control[number] = np.frombuffer(item, np.uint8)
+    io_vectors[:, 0] = starts.astype(np.uint64) + np.uint64(rows.buffer.ctypes.data)
+    io_vectors[:, 1] = sizes.astype(np.uint64) * np.uint64(BLOCK_ROWS)
+    headers[:, 2] = message * np.uint64(_IO_VECTOR_BYTES) + np.uint64(io_vectors.ctypes.data)
+    headers[:, 3] = 1
+    headers[:, 4] = message * np.uint64(_CONTROL_BYTES) + np.uint64(control.ctypes.data)
+    headers[:, 5] = _CONTROL_BYTES
+    return _Sending(headers=headers, io_vectors=io_vectors, control=control)
 
 
-def sendmmsg(sock: socket.socket, sending: Sending, first: int, count: int) -> int:
-    """Send messages [first, first + count); how many the kernel took."""
-    address = sending.headers.ctypes.data + first * 64
-    sent = _LIBC.sendmmsg(sock.fileno(), ctypes.c_void_p(address), count, 0)
-    if sent < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    return int(sent)
+class LoadSender:
+    """Sends the reports of a load to one address."""
+
+    def __init__(self, kind: ReportKind, address: tuple[str, int]) -> None:
+        self._load = ReportLoad(kind)
+        round_bytes = len(self._load.room(1).buffer)
+        self._rows = self._load.room(max(1, _BUFFER_BYTES // round_bytes))
+        self._sending = _prepare(self._rows)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect(address)
+        self._load.fill(self._rows, now_ns=time.monotonic_ns())
+
+    def send(self, *, fresh: bool, now_ns: int) -> int:
+        """Send one buffer of reports; how many. Not `fresh`: the same as before, byte by byte."""
+        if fresh:
+            self._load.fill(self._rows, now_ns=now_ns)
+        messages = len(self._sending.headers)
+        done = 0
+        while done < messages:
+            at = self._sending.headers.ctypes.data + done * _MESSAGE_HEADER_BYTES
+            sent = _libc().sendmmsg(self._socket.fileno(), ctypes.c_void_p(at), messages - done, 0)
+            if sent < 0:
+                error = ctypes.get_errno()
+                raise OSError(error, os.strerror(error))
+            done += sent
+        return len(self._rows.start)
+
+    def close(self) -> None:
+        """Release the socket."""
+        self._socket.close()
 
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
+def _send_until_stopped(
+    kind: ReportKind,
+    address: tuple[str, int],
+    core: int,
+    fresh: bool,
+    shared: Any,  # noqa: ANN401
+) -> None:
+    """What a sender process does; `shared`: stop, reports sent."""
+    os.sched_setaffinity(0, {core})
+    sender = LoadSender(kind, address)
+    while not shared[0]:
+        shared[1] += sender.send(fresh=fresh, now_ns=time.monotonic_ns())
+    sender.close()
+
+
+@contextmanager
+def senders(
+    kind: ReportKind, address: tuple[str, int], *, cores: Sequence[int], fresh: bool
+) -> Iterator[None]:
+    """Processes that send as fast as they can, one pinned to each of `cores`."""
+    context = multiprocessing.get_context("spawn")
+    shared = [context.Array("q", 2, lock=False) for _ in cores]
+    processes = [
+        context.Process(
+            target=_send_until_stopped, args=(kind, address, core, fresh, own), daemon=True
+        )
+        for core, own in zip(cores, shared, strict=True)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        deadline = time.monotonic() + _STARTED_S_MAX
+        while not all(own[1] for own in shared):
+            if time.monotonic() > deadline or not all(p.is_alive() for p in processes):
+                raise RuntimeError("bench: the sender process did not start")
+            time.sleep(0.01)
+        yield
+    finally:
+        for own in shared:
+            own[0] = 1
+        for process in processes:
+            process.join(timeout=10)
+            if process.is_alive():
+                process.kill()
+
+
+_loaded: list[ctypes.CDLL] = []
+
+
+def _libc() -> ctypes.CDLL:
+    if not _loaded:
+        _loaded.append(ctypes.CDLL(None, use_errno=True))
+    return _loaded[0]

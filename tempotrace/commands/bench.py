@@ -2,10 +2,15 @@
 """`tempotrace bench`: speed, beside a bare limit in the same run."""
 
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
 from bmv2_lab.switch.bench import run as run_bench
+from controller.collector.bench_result import BENCH_STEPS, CollectorBench
+from controller.collector.bench_result import run_bench as run_collector_bench
 from tempotrace.commands.options import Json
 from tempotrace.errors import one_line_errors
 from tempotrace.strict_json import strict_text
@@ -15,7 +20,7 @@ app = typer.Typer(help="Measure speed.", no_args_is_help=True)
 
 @app.callback()
 def _group() -> None:
-    """Keep `switch` a sub-command while it is the only one."""
+    """Sub-commands by what they measure."""
 
 
 @app.command("switch")
@@ -31,3 +36,52 @@ def switch(as_json: Json = False) -> None:
         typer.echo(f"{name:32} {value:10,.0f}")
     for name, share in shares.items():
         typer.echo(f"time in {name:24} {share:10.0%}")
+
+
+@app.command("collector")
+@one_line_errors
+def collector(
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="Processor time of each measurement.")
+    ] = 4.0,
+    as_json: Json = False,
+) -> None:
+    """Reports a second of one core, and what the whole collector costs beside bare receiving."""
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=BENCH_STEPS)
+        result = run_collector_bench(
+            seconds=seconds, step=lambda name: progress.update(task, description=name, advance=1)
+        )
+    if as_json:
+        typer.echo(strict_text(asdict(result)))
+    else:
+        _print_collector(result)
+    if not result.overloaded:
+        typer.echo(
+            "bench: the sender could not overload the receiver (kernel drops of 5 % or less): "
+            "the times per report are not those of a busy receiver",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _print_collector(result: CollectorBench) -> None:
+    scapy = "not installed" if result.scapy_per_s is None else f"{result.scapy_per_s:,.0f}"
+    rows = {
+        "decoded from memory, reports/s": f"{result.decode_per_s:,.0f}",
+        "up to link samples, reports/s": f"{result.collect_per_s:,.0f}",
+        "plain struct decoder, reports/s": f"{result.struct_per_s:,.0f}",
+        "plain scapy decoder, reports/s": scapy,
+        "receive only, ns/report": f"{result.receive_only_cpu_ns:.0f}",
+        "end to end, ns/report": f"{result.end_to_end_cpu_ns:.0f}",
+        "end to end - receive only, ns/report": f"{result.added_cpu_ns:.0f}",
+        "receive only, separate, ns/report": f"{result.separate.receive_only_cpu_ns:.0f}",
+        "end to end, separate, ns/report": f"{result.separate.end_to_end_cpu_ns:.0f}",
+        "ratio": f"{result.ratio:.2f}",
+        "ratio, separate": f"{result.separate.ratio:.2f}",
+        "peak memory, MiB": f"{result.peak_mib:.0f}",
+    }
+    for name, kind in result.kinds.items():
+        rows[f"{name}: end to end, ns/report"] = f"{kind.end_to_end_cpu_ns:.0f}"
+    for name, text in rows.items():
+        typer.echo(f"{name:40} {text:>14}")
