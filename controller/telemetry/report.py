@@ -32,6 +32,7 @@ from controller.telemetry.report_inner import (
     IN_TYPE_ETHERNET,
     IN_TYPE_IPV4,
     IN_TYPE_IPV6,
+    IN_TYPE_NONE,
     Tlv,
     decode_inner,
 )
@@ -153,36 +154,33 @@ def _decode_report(
     dialect: Dialect,
 ) -> Report:
     """The report whose part after the individual header is data[offset:end]."""
-    if header.report_type not in (REP_TYPE_INNER_ONLY, REP_TYPE_INT):
-        raise DecodeError(DecodeReason.REPORT_TYPE, offset - 4)
-    if header.inner_type > IN_TYPE_IPV6:
-        raise DecodeError(DecodeReason.INNER_TYPE, offset - 4)
+    _check_types(header, offset)
     if dialect.flags_meaningless:
         header = header._replace(
             dropped=0, congested_queue=0, tracked_flow=1, intermediate_report=0
         )
     metadata, main = None, None
-    metadata_words = header.metadata_length_words
-    if dialect.metadata_words_fixed is not None:
-        metadata_words = dialect.metadata_words_fixed
     inner_start = offset
     if header.report_type == REP_TYPE_INT or dialect.main_contents_always:
-        inner_start += REPORT_MAIN.byte_count + metadata_words * 4
+        fixed_words = dialect.metadata_words_fixed
+        metadata_words = header.metadata_length_words if fixed_words is None else fixed_words
+        metadata_start = offset + REPORT_MAIN.byte_count
+        inner_start = metadata_start + metadata_words * 4
         if inner_start > end:
             raise DecodeError(DecodeReason.REPORT_LENGTH, offset - 3)
         main = decode(REPORT_MAIN, data, offset)
-        if dialect.metadata_words_fixed is None:
+        if fixed_words is None:
             metadata = _decode_metadata(data, offset, main, metadata_words)
         else:
-            first = offset + REPORT_MAIN.byte_count
-            metadata = HopMetadata(domain_specific=bytes(data[first:inner_start]))
-    elif metadata_words:
+            metadata = HopMetadata(domain_specific=bytes(data[metadata_start:inner_start]))
+    elif header.metadata_length_words:
         raise DecodeError(DecodeReason.METADATA_LENGTH, offset - 2)
     inner_type = header.inner_type
     if dialect.inner_is_ethernet and inner_type >= IN_TYPE_ETHERNET:
         inner_type = IN_TYPE_ETHERNET
     packet, extensions = decode_inner(
-        data[:end],
+        # a view: a copy per report would make many small reports in one datagram expensive
+        data if end == len(data) else memoryview(data)[:end],
         inner_start,
         inner_type,
         # F = 0 guarantees that the reported packet holds no telemetry (TR 3.3)
@@ -208,6 +206,17 @@ def _decode_report(
             ds_metadata_status=main.ds_metadata_status,
         )
     return report._replace(extensions=extensions) if extensions else report
+
+
+def _check_types(header: ReportIndividual, offset: int) -> None:
+    """Refuse the types that are not defined, and a report that says nothing at all."""
+    if header.report_type not in (REP_TYPE_INNER_ONLY, REP_TYPE_INT):
+        raise DecodeError(DecodeReason.REPORT_TYPE, offset - 4)
+    if header.inner_type > IN_TYPE_IPV6:
+        raise DecodeError(DecodeReason.INNER_TYPE, offset - 4)
+    empty = header.report_type == REP_TYPE_INNER_ONLY and header.inner_type == IN_TYPE_NONE
+    if empty and not (header.dropped or header.congested_queue):
+        raise DecodeError(DecodeReason.NO_PACKET, offset - 4)
 
 
 def _decode_metadata(

@@ -108,7 +108,8 @@ def _decode_tlvs(
             raise DecodeError(DecodeReason.TLV_LENGTH, start - 3)
         in_type = _IN_TYPE_OF_TLV.get(head.tlv_type)
         if in_type is not None and packet is None:
-            packet = _packet(data[:offset], start, in_type, marking, dialect, outline)
+            part = memoryview(data)[:offset]
+            packet = _packet(part, start, in_type, marking, dialect, outline)
         else:
             extensions.append(Tlv(head.tlv_type, head.template, bytes(data[start:offset])))
     return Inner(NO_PACKET if packet is None else packet, tuple(extensions))

@@ -206,7 +206,9 @@ def test_the_collector_takes_or_counts_any_datagram(vector, name, damage, end):
 
 
 _WORST = {
-    "empty reports": b"\x20\x00\x00\x00" + bytes(_DATAGRAM_BYTES_MAX - 4),
+    "empty reports": b"\x20"
+    + bytes(7)
+    + bytes.fromhex("00000080") * (_DATAGRAM_BYTES_MAX // 4 - 2),
     "empty TLVs": b"\x20" + bytes(7) + b"\x01\xff\x00\x20" + bytes(_DATAGRAM_BYTES_MAX - 12),
     "v1.0": b"\x14\x00\x00\x40" + bytes(_DATAGRAM_BYTES_MAX - 4),
     "v0.5": b"\x02\x20" + bytes(_DATAGRAM_BYTES_MAX - 2),
@@ -219,10 +221,10 @@ def test_the_longest_datagram_takes_little_memory(payload):
     """As many reports or TLVs as fit: at most 200 bytes of memory for each of its bytes."""
     tracemalloc.start()
     try:
-        for dialect in DIALECTS.values():
+        for name in ("tempotrace-v2", "telemetry-report-v1.0", "telemetry-report-v0.5"):
             tracemalloc.reset_peak()
             before, _peak = tracemalloc.get_traced_memory()
-            _decode_all(payload, dialect)
+            _decode_all(payload, DIALECTS[name])
             _now, peak = tracemalloc.get_traced_memory()
             assert peak - before < 200 * _DATAGRAM_BYTES_MAX
     finally:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inner contents of a v2.0 report that are not just a packet: none, TLVs, domain specific data."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.telemetry.codec import DecodeError, DecodeReason
@@ -144,6 +146,19 @@ def test_a_wrong_byte_is_refused_with_its_reason(offset, value, reason):
     changed = bytearray(_TLVS)
     changed[offset] = value
     assert _reason(bytes(changed)) is reason
+
+
+def test_a_report_of_nothing_is_refused():
+    """RepType 0 and InType 0; with D or Q it says at least that."""
+    nothing = ReportSpec(inner=b"", inner_type=0)
+    dropped = replace(nothing, dropped=True, tracked_flow=False)
+    one, other = (
+        encode_reports(node_id=2, hw_id=0, sequence_number=0, reports=[spec])
+        for spec in (nothing, dropped)
+    )
+    assert _reason(one) is DecodeReason.NO_PACKET
+    (report,) = decode_reports(other, 8, _MARKING)
+    assert (report.dropped, report.packet, report.metadata) == (True, NO_PACKET, None)
 
 
 def test_an_empty_tlv_list_is_refused():
