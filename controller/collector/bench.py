@@ -192,8 +192,9 @@ class _Bare:
         """Receive once; the number of messages."""
         received = recvmmsg(self._file_number, self._messages)
         if received:
-            self._bytes += self._messages.bytes_of(received)
-            self._messages.reset(received)
+            byte_count = self._messages.bytes_of(received)
+            self._messages.offer_again(received, byte_count)
+            self._bytes += byte_count
         return received
 
 

@@ -18,9 +18,15 @@ from correction.compiled import compiled
 
 SLOT_BYTES = 1 << 16
 """Room for one message: no UDP datagram, and no coalesced run of them, is longer."""
-MESSAGES_PER_CALL = 32
-"""Messages that one call may return. Coalesced ones hold some 25 kB each, and what was received
-should still be in the processor's cache when it is decoded."""
+SLOT_STRIDE_BYTES = SLOT_BYTES + 7 * 64
+"""From slot to slot: a power of two would put the beginnings of all slots into the same few sets
+of the processor's cache."""
+MESSAGES_MAX = 1024
+"""Messages that one call can return (UIO_MAXIOV)."""
+_MESSAGES_MIN = 16
+_CALL_BYTES = 1 << 18
+"""What a call should return: enough reports for one batch, few enough to be in the processor's
+cache still when they are decoded."""
 CONTROL_BYTES = 160
 """Control data of one message: 24 bytes for each of drop counter and segment size, 32 for the
 time, 40 for the destination address."""
@@ -55,6 +61,8 @@ class Told(IntEnum):
     """A message for an address that has no row yet; the pass stopped there."""
     ROWS_NEEDED = 3
     """Rows of all messages together."""
+    BYTES = 4
+    """Bytes of all messages together."""
 
 
 class AddressRows(NamedTuple):
@@ -77,37 +85,38 @@ class Messages:
     io_vectors: NDArray[np.uint64]
     control: NDArray[np.uint64]
     told: NDArray[np.int64] = field(default_factory=lambda: np.full(len(Told), -1, np.int64))
+    limit: int = _MESSAGES_MIN
+    """How many messages to ask for: as many as will be about `_CALL_BYTES`, going by the last."""
 
     @classmethod
-    def prepare(cls, *, message_count: int = MESSAGES_PER_CALL) -> "Messages":
+    def prepare(cls, *, message_count: int = MESSAGES_MAX) -> "Messages":
         """Buffers for calls of up to `message_count` messages; memory is taken when first used."""
         batch = ReportBatch.empty(
-            rows=message_count * ROWS_PER_MESSAGE, buffer_bytes=message_count * SLOT_BYTES
+            rows=message_count * ROWS_PER_MESSAGE, buffer_bytes=message_count * SLOT_STRIDE_BYTES
         )
         headers = np.zeros((message_count, _HEADER_WORDS), np.uint64)
         io_vectors = np.zeros((message_count, 2), np.uint64)
         control = np.zeros((message_count, CONTROL_BYTES // 8), np.uint64)
         slot = np.arange(message_count, dtype=np.uint64)
-        io_vectors[:, 0] = batch.buffer.ctypes.data + slot * np.uint64(SLOT_BYTES)
+        io_vectors[:, 0] = batch.buffer.ctypes.data + slot * np.uint64(SLOT_STRIDE_BYTES)
         io_vectors[:, 1] = SLOT_BYTES
         headers[:, _WORD_IOV] = io_vectors.ctypes.data + slot * np.uint64(16)
         headers[:, _WORD_IOV_COUNT] = 1
         headers[:, _WORD_CONTROL] = control.ctypes.data + slot * np.uint64(CONTROL_BYTES)
         headers[:, _WORD_CONTROL_BYTES] = CONTROL_BYTES
-        return cls(batch=batch, headers=headers, io_vectors=io_vectors, control=control)
-
-    @property
-    def message_count(self) -> int:
-        """The most that a call may return."""
-        return len(self.headers)
+        made = cls(batch=batch, headers=headers, io_vectors=io_vectors, control=control)
+        made.limit = min(made.limit, message_count)
+        return made
 
     def bytes_of(self, received: int) -> int:
         """Bytes in the first `received` messages together."""
         return int(self.headers.view(np.uint32)[:received, _HALF_MESSAGE_BYTES].sum())
 
-    def reset(self, received: int) -> None:
-        """Offer the kernel all of the control buffers again."""
+    def offer_again(self, received: int, byte_count: int) -> None:
+        """Make ready for the next call, after one that gave so many messages and bytes."""
         self.headers[:received, _WORD_CONTROL_BYTES] = CONTROL_BYTES
+        expected = _CALL_BYTES * received // max(byte_count, 1)
+        self.limit = min(max(expected, _MESSAGES_MIN), len(self.headers))
 
     def split(self, received: int, *, now_ns: int, where: AddressRows) -> None:
         """Make rows of the first `received` messages; see `told` for what else they told.
@@ -139,7 +148,7 @@ class Messages:
             self._grow(int(self.told[Told.ROWS_NEEDED]))
         if self.told[Told.NEW_ADDRESS] < 0:
             batch.count = rows
-            self.reset(received)
+            self.offer_again(received, int(self.told[Told.BYTES]))
 
     def address_of(self, message: int) -> NDArray[np.uint64]:
         """The address that a message was sent to, as in `AddressRows`."""
@@ -200,10 +209,12 @@ def _split(
     told[:] = -1
     cut = 0
     row = 0
+    total_bytes = 0
     room = len(starts)
     last_address = 0
     for message in range(received):
         message_bytes = int(headers32[message, _HALF_MESSAGE_BYTES])
+        total_bytes += message_bytes
         segment_bytes = message_bytes
         captured_ns = now_ns
         low = 0
@@ -250,7 +261,7 @@ def _split(
             return 0
         if segment_bytes <= 0 or segment_bytes > message_bytes:
             segment_bytes = message_bytes
-        place = message * SLOT_BYTES
+        place = message * SLOT_STRIDE_BYTES
         rest = message_bytes
         while True:
             if row < room:
@@ -265,4 +276,5 @@ def _split(
                 break
     told[1] = cut
     told[3] = row
+    told[4] = total_bytes
     return row

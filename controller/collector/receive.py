@@ -25,7 +25,7 @@ from controller.collector.messages import (
     IPPROTO_IPV6,
     IPPROTO_UDP,
     IPV6_RECVPKTINFO,
-    MESSAGES_PER_CALL,
+    MESSAGES_MAX,
     SO_RXQ_OVFL,
     SO_TIMESTAMPNS,
     SOL_SOCKET,
@@ -56,7 +56,8 @@ class ReceiveOptions:
     """UDP_GRO: runs of equally long datagrams of one flow come as one message."""
     kernel_time: bool = True
     """Capture time is when the kernel took the datagram; else when the collector read it."""
-    messages_per_call: int = MESSAGES_PER_CALL
+    messages_per_call: int = MESSAGES_MAX
+    """The most that one call may return; buffers are made for so many."""
 
 
 def wrapped_increase(counter: int, before: int) -> int:
@@ -254,7 +255,7 @@ def recvmmsg(file_number: int, messages: Messages) -> int:
         received = call(
             file_number,
             messages.headers.ctypes.data,
-            messages.message_count,
+            messages.limit,
             socket.MSG_DONTWAIT,
             None,
         )

@@ -8,7 +8,13 @@ from ipaddress import ip_address
 import numpy as np
 import pytest
 
-from controller.collector.messages import CONTROL_BYTES, SLOT_BYTES, AddressRows, Messages, Told
+from controller.collector.messages import (
+    CONTROL_BYTES,
+    SLOT_STRIDE_BYTES,
+    AddressRows,
+    Messages,
+    Told,
+)
 
 NOW_NS = 1_764_000_000_000_000_000
 ONE_ADDRESS = AddressRows(np.zeros((0, 2), np.uint64), np.zeros(0, np.int32), 3)
@@ -52,7 +58,7 @@ def put(
         control += struct.pack("=Qii", 16 + len(value), level, kind) + value
         control += bytes(-len(control) % 8)
     assert len(control) <= CONTROL_BYTES
-    start = number * SLOT_BYTES
+    start = number * SLOT_STRIDE_BYTES
     messages.batch.buffer[start : start + len(data)] = np.frombuffer(data, np.uint8)
     messages.control[number].view(np.uint8)[: len(control)] = np.frombuffer(control, np.uint8)
     header = struct.pack("=QiiI4x", len(control), flags, 0, len(data))
@@ -201,3 +207,22 @@ def test_addresses_beyond_the_limit_share_a_row() -> None:
     known = AddressRows(np.array([[1, 0]], np.uint64), np.array([4], np.int32), 0)
     messages.split(1, now_ns=NOW_NS, where=known)
     assert messages.batch.destination[0] == 0
+
+
+def test_calls_ask_for_more_messages_when_they_are_short() -> None:
+    """A batch is about as many bytes whether its reports come coalesced or one by one."""
+    messages = Messages.prepare()
+    messages.offer_again(16, 16 * 25_000)
+    coalesced = messages.limit
+    messages.offer_again(16, 16 * 200)
+    assert coalesced == 16
+    assert messages.limit == 1024
+    messages.offer_again(10, 0)
+    assert messages.limit == 1024
+
+
+def test_a_call_never_asks_for_more_messages_than_there_is_room_for() -> None:
+    """The limit stays within the buffers that were made."""
+    messages = Messages.prepare(message_count=4)
+    messages.offer_again(1, 1)
+    assert messages.limit == 4
