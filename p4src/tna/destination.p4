@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where reports about a flow go. All switches use the same buckets, so that one collector sees the whole path.
-// Packets get their destination's index from here; reports on their way get its address.
+// Reports take the address along from the packet that they are about.
 
 control ReportDestination(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
@@ -10,24 +10,28 @@ control ReportDestination(inout ingress_headers_t hdr, inout ingress_metadata_t 
                                   @id(3) l4_port_t udp_port) {
         hdr.bridged.destination_configured = 1;
         hdr.bridged.destination_id = destination_id[5:0];
-        meta.collector_ip = collector_ip;
-        meta.report_udp_port = udp_port;
+        hdr.bridged.collector_ip = collector_ip;
+        hdr.bridged.collector_port = udp_port;
     }
 
     // Filled by the controller: the collector of each bucket; the default action serves where there is one.
     @id(TABLE_REPORT_DESTINATION)
     table report_destination {
-        key = { hdr.bridged.bucket: exact @id(1) @name("bucket"); }
+        key = { meta.bucket: exact @id(1) @name("bucket"); }
         actions = { set_report_destination; NoAction; }
         default_action = NoAction();
         size = REPORT_DESTINATION_SIZE;
     }
 
-    apply {
-        if (meta.is_report == 0) {
-            @in_hash { hdr.bridged.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0]; }
-        }
-        report_destination.apply();
+    // By the hash unit: bits move between fields of different sizes.
+    @hidden
+    action name_bucket() {
+        @in_hash { meta.bucket = 2w0 ++ hdr.bridged.flow_hash[5:0]; }
         @in_hash { hdr.bridged.source_port = 2w3 ++ hdr.bridged.flow_hash[19:6]; }
+    }
+
+    apply {
+        name_bucket();
+        report_destination.apply();
     }
 }

@@ -56,7 +56,7 @@ control DropReport(in ingress_headers_t hdr,
     @hidden
     action hash_drop() {
         meta.fingerprint = fingerprint_hash.get({ hdr.bridged.flow_hash, meta.drop_reason,
-                                                  ig_intr_md.ingress_port, hdr.bridged.interval_id });
+                                                  ig_intr_md.ingress_port, hdr.bridged.interval });
     }
 
     @hidden
@@ -70,7 +70,10 @@ control DropReport(in ingress_headers_t hdr,
     }
 
     apply {
-        drop_report.apply();
+        if (meta.is_report == 0 && hdr.bridged.to_cpu == 0 && hdr.bridged.exempt == 0
+            && hdr.bridged.destination_configured == 1) {
+            drop_report.apply();
+        }
         hash_drop();
         if (meta.drop_wanted == 1 && meta.filter_drops == 1 && meta.drop_reason != NOT_DROPPED) {
             ask_a();

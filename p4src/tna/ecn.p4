@@ -7,7 +7,7 @@ control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     @id(ACTION_SET_ECN_THRESHOLD)
     action set_ecn_threshold(@id(1) queue_depth_t depth) {
-        meta.ecn_threshold = depth[18:0];
+        meta.below_ecn_threshold = depth[18:0] |-| meta.cells;
         ecn_config_counter.count();
     }
 
@@ -20,11 +20,6 @@ control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         default_action = set_ecn_threshold(0xFFFFFF);
         counters = ecn_config_counter;
         size = ECN_CONFIG_SIZE;
-    }
-
-    @hidden
-    action compare() {
-        meta.below_ecn_threshold = meta.ecn_threshold |-| meta.cells;
     }
 
     @hidden
@@ -59,7 +54,6 @@ control Ecn(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     apply {
         ecn_config.apply();
-        compare();
         ecn_mark.apply();
     }
 }

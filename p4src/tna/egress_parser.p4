@@ -5,6 +5,9 @@
 // In front of a mirrored packet: its header; behind it, the frame check sequence is counted in its length.
 #define FCS_BYTES 4
 
+// IP, UDP, and the group, individual and main headers of a report.
+const length_bytes_t REPORT_HEADERS_BYTES = 48;
+
 parser TempoEgressParser(packet_in packet,
                          out egress_headers_t hdr,
                          out egress_metadata_t meta,
@@ -21,13 +24,12 @@ parser TempoEgressParser(packet_in packet,
     state start {
         packet.extract(eg_intr_md);
         meta.event = NO_EVENT;
-        meta.inner_bytes = eg_intr_md.pkt_length;
+        meta.report_bytes = eg_intr_md.pkt_length;
         meta.cells = eg_intr_md.deq_qdepth;
         transition select(eg_intr_md.deflection_flag, packet.lookahead<packet_kind_t>()) {
             (1w1, _): parse_deflected;
             (_, KIND_RECEIVED &&& 8w0xC0): parse_received;
-            (_, KIND_HOP &&& 8w0xE0): parse_hop;
-            (_, KIND_PTP &&& 8w0xE0): parse_mirrored_ptp;
+            (_, KIND_HOP &&& 8w0xC0): parse_hop;
             default: parse_bridged;
         }
     }
@@ -42,8 +44,20 @@ parser TempoEgressParser(packet_in packet,
         meta.bitmap = hdr.bridged.bitmap;
         transition select(hdr.bridged.kind) {
             KIND_PLAIN: parse_ethernet;
+            KIND_PTP_CORRECTED: parse_ptp_for_mac;
             default: parse_l4_ethernet;
         }
+    }
+
+    state parse_ptp_for_mac {
+        read_ptp_t read_ptp;
+        packet.extract(read_ptp);
+        hdr.ptp_for_mac.setValid();
+        hdr.ptp_for_mac.checksum_offset = 0;
+        hdr.ptp_for_mac.correction_offset = 0;
+        hdr.ptp_for_mac.ns_high = read_ptp.ns_high;
+        hdr.ptp_for_mac.ns_low = read_ptp.ns_low;
+        transition parse_l4_ethernet;
     }
 
     // Dropped by the traffic manager, which hands it over instead: reported, then dropped.
@@ -53,6 +67,14 @@ parser TempoEgressParser(packet_in packet,
         meta.ingress_tstamp = hdr.bridged.ingress_tstamp;
         meta.queue_id = hdr.bridged.queue_id;
         meta.deflected = 1;
+        transition select(hdr.bridged.kind) {
+            KIND_PTP_CORRECTED: skip_ptp_for_mac;
+            default: parse_ethernet;
+        }
+    }
+
+    state skip_ptp_for_mac {
+        packet.advance(64);
         transition parse_ethernet;
     }
 
@@ -133,6 +155,8 @@ parser TempoEgressParser(packet_in packet,
             KIND_INT_TRANSIT: parse_int_md;
             KIND_INT_STRIP: skip_shim;
             KIND_PTP_EVENT: parse_udp_ptp;
+            KIND_PTP_TOO_BIG: parse_udp_ptp;
+            KIND_PTP_CORRECTED: parse_udp_ptp;
             KIND_PROBE_OUT: parse_probe;
             default: parse_udp_payload;
         }
@@ -181,8 +205,9 @@ parser TempoEgressParser(packet_in packet,
     // taken bit by bit, and skipped 8 words at a time at most: more than 32 bytes no state can read ----
 
     state skip_shim {
+        int_start_t int_start = packet.lookahead<int_start_t>();
+        meta.int_discard = int_start.discard;
         packet.extract(shim);
-        meta.added_bytes = shim.type_and_length;
         udp_rest.subtract(shim);
         transition select(shim.type_and_length) {
             16w0x0080 &&& 16w0x0080: skip_128_words;
@@ -455,14 +480,19 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.bucket = mirrored.bucket;
-        meta.source_port = mirrored.source_port;
-        meta.report_seq = mirrored.sequence_number;
+        meta.write_hop = 1;
+        hdr.ipv4.setValid();
+        hdr.ipv4.dst_addr = mirrored.collector_ip;
+        hdr.udp.setValid();
+        hdr.udp.dst_port = mirrored.collector_port;
+        hdr.udp.src_port = mirrored.source_port;       // a flow's reports stay in order, flows spread
+        meta.report_seq = mirrored.report_seq;
         meta.ingress_port = mirrored.ingress_port;
         meta.egress_port = mirrored.egress_port;
         meta.ingress_tstamp = mirrored.ingress_tstamp;
-        meta.drop_reason = mirrored.drop_reason;
         meta.queue_id = mirrored.queue_id;
+        meta.bitmap = mirrored.bitmap;
+        meta.drop_reason = mirrored.drop_reason;
         transition select(mirrored.kind) {
             KIND_ETHERNET &&& 8w3: received_with_ethernet;
             default: received_without_ethernet;
@@ -470,7 +500,7 @@ parser TempoEgressParser(packet_in packet,
     }
 
     state received_with_ethernet {
-        meta.not_inner_bytes = MIRROR_RECEIVED_BYTES + FCS_BYTES;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_RECEIVED_BYTES + FCS_BYTES);
         transition accept;
     }
 
@@ -484,13 +514,13 @@ parser TempoEgressParser(packet_in packet,
 
     state received_without_14 {
         packet.advance(112);
-        meta.not_inner_bytes = MIRROR_RECEIVED_BYTES + FCS_BYTES + 14;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_RECEIVED_BYTES + FCS_BYTES + 14);
         transition accept;
     }
 
     state received_without_tag {
         packet.advance(144);
-        meta.not_inner_bytes = MIRROR_RECEIVED_BYTES + FCS_BYTES + 18;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_RECEIVED_BYTES + FCS_BYTES + 18);
         transition accept;
     }
 
@@ -499,25 +529,30 @@ parser TempoEgressParser(packet_in packet,
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
-        meta.bucket = mirrored.bucket;
-        meta.source_port = mirrored.source_port;
-        meta.report_seq = mirrored.sequence_number;
+        meta.write_hop = 1;
+        hdr.ipv4.setValid();
+        hdr.ipv4.dst_addr = mirrored.collector_ip;
+        hdr.udp.setValid();
+        hdr.udp.dst_port = mirrored.collector_port;
+        hdr.udp.src_port = mirrored.source_port;       // a flow's reports stay in order, flows spread
+        meta.report_seq = mirrored.report_seq;
         meta.ingress_port = mirrored.ingress_port;
         meta.egress_port = mirrored.egress_port;
         meta.ingress_tstamp = mirrored.ingress_tstamp;
-        meta.bitmap = mirrored.bitmap;
-        meta.drop_reason = mirrored.drop_reason;
         meta.queue_id = mirrored.queue_id;
+        meta.bitmap[15:8] = mirrored.bitmap_high;
         meta.queue_depth = mirrored.queue_depth;
-        meta.egress_tstamp = mirrored.egress_tstamp;
+        meta.egress_tstamp[31:0] = mirrored.egress_tstamp_low;
         transition select(mirrored.kind) {
+            (KIND_PTP | KIND_ETHERNET) &&& 8w0xE3: parse_mirrored_l2_ptp;
+            KIND_PTP &&& 8w0xE0: parse_mirrored_ptp;
             KIND_ETHERNET &&& 8w3: hop_with_ethernet;
             default: hop_without_ethernet;
         }
     }
 
     state hop_with_ethernet {
-        meta.not_inner_bytes = MIRROR_HOP_BYTES + FCS_BYTES;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_HOP_BYTES + FCS_BYTES);
         transition accept;
     }
 
@@ -531,41 +566,31 @@ parser TempoEgressParser(packet_in packet,
 
     state hop_without_14 {
         packet.advance(112);
-        meta.not_inner_bytes = MIRROR_HOP_BYTES + FCS_BYTES + 14;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_HOP_BYTES + FCS_BYTES + 14);
         transition accept;
     }
 
     state hop_without_tag {
         packet.advance(144);
-        meta.not_inner_bytes = MIRROR_HOP_BYTES + FCS_BYTES + 18;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_HOP_BYTES + FCS_BYTES + 18);
         transition accept;
     }
 
     // ---- mirrored PTP messages: the header for the MAC is in front of them, and their correctionField, which
-    // the MAC would have put in, is missing ----
+    // the MAC would have put in, is missing; it is 0 in the report ----
 
     state parse_mirrored_ptp {
-        mirror_hop_t mirrored;
-        packet.extract(mirrored);
-        packet.extract(hdr.ptp_correction);
-        meta.kind = mirrored.kind;
-        meta.is_report = 1;
-        meta.bucket = mirrored.bucket;
-        meta.source_port = mirrored.source_port;
-        meta.report_seq = mirrored.sequence_number;
-        meta.ingress_port = mirrored.ingress_port;
-        meta.egress_port = mirrored.egress_port;
-        meta.ingress_tstamp = mirrored.ingress_tstamp;
-        meta.bitmap = mirrored.bitmap;
-        meta.drop_reason = mirrored.drop_reason;
-        meta.queue_id = mirrored.queue_id;
-        meta.queue_depth = mirrored.queue_depth;
-        meta.egress_tstamp = mirrored.egress_tstamp;
         packet.advance(64);
-        transition select(mirrored.kind) {
-            KIND_ETHERNET &&& 8w3: parse_inner_ethernet;
-            default: parse_inner_ip;
-        }
+        hdr.ptp_correction.setValid();
+        hdr.ptp_correction.correction_field = 0;
+        transition parse_inner_ip;
+    }
+
+    state parse_mirrored_l2_ptp {
+        packet.advance(64);
+        hdr.ptp_correction.setValid();
+        hdr.ptp_correction.correction_field = 0;
+        transition parse_inner_ethernet;
     }
 
     state parse_inner_ip {
@@ -578,7 +603,7 @@ parser TempoEgressParser(packet_in packet,
 
     state inner_without_14 {
         packet.advance(112);
-        meta.not_inner_bytes = MIRROR_PTP_BYTES + FCS_BYTES + 14;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_HOP_BYTES + FCS_BYTES + 14);
         transition select(packet.lookahead<bit<4>>()) {
             4: parse_inner_ipv4;
             default: parse_inner_ipv6;
@@ -587,7 +612,7 @@ parser TempoEgressParser(packet_in packet,
 
     state inner_without_tag {
         packet.advance(144);
-        meta.not_inner_bytes = MIRROR_PTP_BYTES + FCS_BYTES + 18;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_HOP_BYTES + FCS_BYTES + 18);
         transition select(packet.lookahead<bit<4>>()) {
             4: parse_inner_ipv4;
             default: parse_inner_ipv6;
@@ -623,7 +648,7 @@ parser TempoEgressParser(packet_in packet,
     }
 
     state inner_with_ethernet {
-        meta.not_inner_bytes = MIRROR_PTP_BYTES + FCS_BYTES;
+        meta.report_overhead = REPORT_HEADERS_BYTES - (MIRROR_HOP_BYTES + FCS_BYTES);
         transition parse_inner_ptp;
     }
 
@@ -640,21 +665,14 @@ control TempoEgressDeparser(packet_out packet,
 
     Checksum() ipv4_checksum;
     Checksum() udp_checksum;
-    Mirror() mirror;     // one for both types: two cannot share mirror_type
+    Mirror() mirror;
 
     apply {
         if (eg_dprsr_md.mirror_type == MIRROR_HOP) {
             mirror.emit<mirror_hop_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.drop_reason, meta.queue_id, meta.bucket, meta.source_port,
-                meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
-                meta.report_bits, meta.queue_depth, meta.egress_tstamp });
-        } else if (eg_dprsr_md.mirror_type == MIRROR_PTP) {
-            mirror.emit<mirror_ptp_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.drop_reason, meta.queue_id, meta.bucket, meta.source_port,
-                meta.report_seq, meta.ingress_port, meta.egress_port, meta.ingress_tstamp,
-                meta.report_bits, meta.queue_depth, meta.egress_tstamp,
-                hdr.ptp_correction.ns_high, hdr.ptp_correction.ns_low,
-                hdr.ptp_correction.fraction });
+                meta.mirror_kind, meta.report_bits, meta.queue_id, meta.queue_depth, hdr.bridged.collector_ip,
+                hdr.bridged.collector_port, hdr.bridged.source_port, meta.report_seq, meta.ingress_port,
+                meta.egress_port, meta.ingress_tstamp, meta.egress_tstamp[31:0] });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
@@ -670,7 +688,7 @@ control TempoEgressDeparser(packet_out packet,
         }
         packet.emit(hdr.recirculated);
         packet.emit(hdr.packet_in);
-        packet.emit(hdr.ptp_metadata);
+        packet.emit(hdr.ptp_for_mac);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
         packet.emit(hdr.ipv4);

@@ -8,7 +8,7 @@ control ReportFilterConfig(inout ingress_headers_t hdr, inout ingress_metadata_t
                              @id(2) bit<1> filter_drops,
                              @id(3) bit<8> latency_shift,
                              @id(4) bit<8> interval_shift) {
-        meta.filter_mx = filter_mx;
+        hdr.bridged.filter_mx = filter_mx;
         meta.filter_drops = filter_drops;
         hdr.bridged.latency_shift = latency_shift[4:0];
         meta.interval_shift = interval_shift[5:0];

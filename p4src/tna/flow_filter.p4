@@ -66,7 +66,7 @@ control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
     @hidden
     action hash_flow() {
         meta.fingerprint = fingerprint_hash.get({ hdr.bridged.flow_hash, meta.ingress_port, meta.egress_port,
-                                                  meta.latency_step, hdr.bridged.interval_id });
+                                                  meta.latency_step, hdr.bridged.interval });
     }
 
     @hidden
@@ -82,7 +82,8 @@ control FlowFilter(in egress_headers_t hdr, inout egress_metadata_t meta) {
     apply {
         latency_mask.apply();
         hash_flow();
-        if (meta.postcard == 1 && hdr.bridged.change_only == 1) {
+        if (hdr.bridged.exempt == 0 && hdr.bridged.destination_configured == 1
+            && (hdr.bridged.change_only == 1 || (hdr.bridged.mx == 1 && hdr.bridged.filter_mx == 1))) {
             ask_a();
             ask_b();
         }

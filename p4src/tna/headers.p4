@@ -12,90 +12,100 @@
 header bridged_t {
     packet_kind_t kind;
     bit<1>    exempt;                      // neither INT nor a report
-    bit<1>    source_mx;                   // KIND_INT_SOURCE: INT-MX instead of INT-MD
+    bit<1>    mx;                          // INT-MX, with KIND_INT_SOURCE: to be started
     bit<1>    carries_int;                 // leaves with INT headers inside; where a report has its F flag
     bit<1>    postcard;                    // report this hop, with the bits of bitmap
     bit<1>    change_only;                 // the postcard only if it is news
-    bit<1>    own_hop;                     // it joins a stack report: the ingress stamp is in it
-    bit<1>    discard;                     // D bit of what is stripped: drop after the postcard
     bit<1>    to_cpu;
     bit<1>    replicated;                  // drop the copy that would go back
+    @padding bit<1> pad_1;
+    @padding bit<1> pad_2;
     bit<1>    destination_configured;
     bit<6>    destination_id;
-    @padding bit<2> pad_1;
-    dscp_t    marked_dscp;
-    @padding bit<3> pad_2;
+    dscp_t    marked_dscp;                 // where IPv4 has it
+    @padding bit<2> pad_3;
+    @padding bit<2> pad_6;
+    bit<1>    filter_mx;                   // what one action writes lies together: it may be one container
     bit<5>    latency_shift;
     queue_id_t queue_id;
     bit<8>    remaining_hop_count;
     int_bitmap_t bitmap;                   // instruction bitmap, or RepMdBits of the postcard
-    @padding bit<7> pad_3;
-    port_t    ingress_port;
     @padding bit<7> pad_4;
+    port_t    ingress_port;
+    @padding bit<7> pad_5;
     port_t    egress_port;                 // as chosen; that of a deflected packet is another
     tstamp_t  ingress_tstamp;              // ns, at the ingress MAC
     flow_hash_t flow_hash;
-    bit<8>    bucket;
-    l4_port_t source_port;                 // of a report
-    bit<16>   interval_id;                 // another one in another interval of the change-only filters
+    ipv4_addr_t collector_ip;              // of a report
+    l4_port_t collector_port;
+    l4_port_t source_port;
+    bit<32>   interval;                    // another one in another interval of the change-only filters
+    length_bytes_t int_bytes;              // KIND_INT_STRIP: what the sink takes away
 }
 
-// From a packet to the report about it. Whole bytes only, so that their sizes are known below. Sizes count: the
-// copy's length less these bytes is the inner packet's.
+// Behind it for KIND_PTP_CORRECTED: nanoseconds in two pieces of 24 bits, as ingress computes them.
+header bridged_ptp_t {
+    bit<32>   ns_high;
+    bit<32>   ns_low;
+}
+
+// The same as the egress parser reads it.
+header read_ptp_t {
+    bit<8>    above_high;
+    bit<24>   ns_high;
+    bit<8>    above_low;
+    bit<24>   ns_low;
+}
+
+// What the egress MAC takes off the front of the frame: the compiler's own ptp_metadata_t, with the nanoseconds in two
+// pieces.
+header ptp_for_mac_t {
+    bit<8>    checksum_offset;             // of the UDP checksum, from the start of the frame
+    bit<8>    correction_offset;
+    bit<24>   ns_high;
+    bit<24>   ns_low;
+}
+
+// From a packet to the report about it: 32 bytes are the limit on Tofino 1. Whole bytes only, so that their sizes are
+// known below. Sizes count: the copy's length less these bytes is the inner packet's.
 header mirror_received_t {
     packet_kind_t kind;
     drop_reason_t drop_reason;
     queue_id_t queue_id;
-    bit<8>    bucket;
+    ipv4_addr_t collector_ip;
+    l4_port_t collector_port;
     l4_port_t source_port;
-    bit<32>   sequence_number;             // its low 22 bits are sent
+    bit<32>   report_seq;                  // version, hardware id, 22 bits of sequence number
+    int_bitmap_t bitmap;
     bit<16>   ingress_port;
     bit<16>   egress_port;
     tstamp_t  ingress_tstamp;
 }
-#define MIRROR_RECEIVED_BYTES 20
+#define MIRROR_RECEIVED_BYTES 27
 
 header mirror_hop_t {
     packet_kind_t kind;
-    drop_reason_t drop_reason;
+    bit<8>    bitmap_high;                 // no other bits are ever set but that of a drop, which kind tells
     queue_id_t queue_id;
-    bit<8>    bucket;
+    queue_depth_t queue_depth;
+    ipv4_addr_t collector_ip;
+    l4_port_t collector_port;
     l4_port_t source_port;
-    bit<32>   sequence_number;
+    bit<32>   report_seq;
     bit<16>   ingress_port;
     bit<16>   egress_port;
     tstamp_t  ingress_tstamp;
-    int_bitmap_t bitmap;
-    queue_depth_t queue_depth;
-    tstamp_t  egress_tstamp;
+    bit<32>   egress_tstamp_low;
 }
-#define MIRROR_HOP_BYTES 31
+#define MIRROR_HOP_BYTES 32
 
-// As mirror_hop_t, and behind it what the egress MAC is about to replace: ptp_correction_t.
-header mirror_ptp_t {
-    packet_kind_t kind;
-    drop_reason_t drop_reason;
-    queue_id_t queue_id;
-    bit<8>    bucket;
-    l4_port_t source_port;
-    bit<32>   sequence_number;
-    bit<16>   ingress_port;
-    bit<16>   egress_port;
-    tstamp_t  ingress_tstamp;
-    int_bitmap_t bitmap;
-    queue_depth_t queue_depth;
-    tstamp_t  egress_tstamp;
-    bit<16>   correction_ns_high;
-    bit<32>   correction_ns_low;
-    bit<16>   correction_fraction;
-}
-// Its size; the header for the MAC, mirrored too, has the size of the correctionField that is put back.
-#define MIRROR_PTP_BYTES 39
+// In front of a corrected PTP message is the header for the MAC, mirrored too. It is as long as the correctionField that
+// is put back for it.
 
 // In front of a report that starts over to be routed.
 header recirculated_t {
     bit<8> mark;                           // RECIRCULATED_REPORT
-    bit<8> bucket;                         // of the reported flow
+    bit<8> pad;
 }
 
 // ---- excerpts, looked at and left where they are ----
@@ -121,6 +131,35 @@ header roce_start_t {
     bit<8>  ack_request;
     psn_t   psn;
     bit<8>  syndrome;
+}
+
+// Pieces of the correctionField of a PTP message, 24 bits of nanoseconds each in a word of 32 bits.
+header ptp_high_word_t {
+    bit<56> before;
+    bit<32> word;                          // its low 24 bits
+}
+
+header ptp_low_word_t {
+    bit<80> before;
+    bit<32> word;                          // its low 24 bits
+}
+
+// The same of the ingress stamp, which is behind 16 bits of the intrinsic metadata.
+header stamp_high_word_t {
+    bit<8>  before;
+    bit<32> word;
+}
+
+header stamp_low_word_t {
+    bit<32> before;
+    bit<32> word;
+}
+
+// Both halves of a correctionField.
+header ptp_correction_look_t {
+    bit<64> before;
+    bit<32> high;
+    bit<32> low;
 }
 
 // What the sink skips: the shim, its type and length as a number of 16 bits, and so many words.
@@ -155,9 +194,7 @@ header ptp_start_t {
 }
 
 header ptp_correction_t {
-    bit<16> ns_high;                       // 48 bits of nanoseconds in two pieces: no adder is wider than 32 bits
-    bit<32> ns_low;
-    bit<16> fraction;                      // 2^-16 ns
+    bit<64> correction_field;
 }
 
 header ptp_rest_t {
@@ -171,6 +208,7 @@ header ptp_rest_t {
 
 struct ingress_headers_t {
     bridged_t             bridged;
+    bridged_ptp_t         bridged_ptp;
     packet_out_t          packet_out;      // taken off: not emitted
     ethernet_t            ethernet;
     vlan_t                vlan;
@@ -182,19 +220,18 @@ struct ingress_headers_t {
 }
 
 // A checksum unit of Tofino 2's deparser looks at four bytes of validity bits at most: those of what is in the UDP
-// checksum lie in two.
+// checksum lie in two. Those of a hop's values lie in the order of the bitmap.
 @pa_byte_pack("egress", "hdr.hop_node_id.$valid", "hdr.hop_level1_ports.$valid", "hdr.hop_latency.$valid",
               "hdr.hop_queue.$valid", "hdr.hop_ingress_tstamp.$valid", "hdr.hop_egress_tstamp.$valid",
               "hdr.hop_level2_ports.$valid", "hdr.hop_tx_utilization.$valid")
-@pa_byte_pack("egress", "hdr.hop_buffer.$valid", "hdr.hop_checksum_complement.$valid", "hdr.int_shim.$valid",
-              "hdr.int_md.$valid", "hdr.udp.$valid", "hdr.ipv4.$valid", "hdr.ipv6.$valid", 1)
+@pa_byte_pack("egress", "hdr.hop_buffer.$valid", "hdr.hop_checksum_complement.$valid", "hdr.report_drop.$valid", 5)
 // A report has the headers of an ordinary datagram; INT's values serve stack entries and reports alike. int_md is
 // INT-MX's header as well, with zeros where that has reserved bits.
 struct egress_headers_t {
     bridged_t             bridged;
     recirculated_t        recirculated;
     packet_in_t           packet_in;
-    ptp_metadata_t        ptp_metadata;    // for the egress MAC
+    ptp_for_mac_t         ptp_for_mac;
     ethernet_t            ethernet;
     vlan_t                vlan;
     ipv4_t                ipv4;

@@ -5,9 +5,8 @@
 control HopWords(inout egress_metadata_t meta) {
 
     @hidden
-    action set_high(bit<8> words, bit<16> report_words, bit<16> bytes) {
+    action set_high(bit<8> words, bit<16> bytes) {
         meta.hop_words = words;
-        meta.report_words_high = report_words;
         meta.hop_bytes = bytes;
     }
 
@@ -15,23 +14,22 @@ control HopWords(inout egress_metadata_t meta) {
     table hop_words_high {
         key = { meta.bitmap[15:11]: exact; }   // node, ports, latency, queue, ingress stamp
         actions = { set_high; }
-        const default_action = set_high(0, 1, 0);
+        const default_action = set_high(0, 0);
         const entries = {
-            0: set_high(0, 1, 0); 1: set_high(2, 3, 8); 2: set_high(1, 2, 4); 3: set_high(3, 4, 12);
-            4: set_high(1, 2, 4); 5: set_high(3, 4, 12); 6: set_high(2, 3, 8); 7: set_high(4, 5, 16);
-            8: set_high(1, 2, 4); 9: set_high(3, 4, 12); 10: set_high(2, 3, 8); 11: set_high(4, 5, 16);
-            12: set_high(2, 3, 8); 13: set_high(4, 5, 16); 14: set_high(3, 4, 12); 15: set_high(5, 6, 20);
-            16: set_high(1, 2, 4); 17: set_high(3, 4, 12); 18: set_high(2, 3, 8); 19: set_high(4, 5, 16);
-            20: set_high(2, 3, 8); 21: set_high(4, 5, 16); 22: set_high(3, 4, 12); 23: set_high(5, 6, 20);
-            24: set_high(2, 3, 8); 25: set_high(4, 5, 16); 26: set_high(3, 4, 12); 27: set_high(5, 6, 20);
-            28: set_high(3, 4, 12); 29: set_high(5, 6, 20); 30: set_high(4, 5, 16); 31: set_high(6, 7, 24);
+            0: set_high(0, 0); 1: set_high(2, 8); 2: set_high(1, 4); 3: set_high(3, 12);
+            4: set_high(1, 4); 5: set_high(3, 12); 6: set_high(2, 8); 7: set_high(4, 16);
+            8: set_high(1, 4); 9: set_high(3, 12); 10: set_high(2, 8); 11: set_high(4, 16);
+            12: set_high(2, 8); 13: set_high(4, 16); 14: set_high(3, 12); 15: set_high(5, 20);
+            16: set_high(1, 4); 17: set_high(3, 12); 18: set_high(2, 8); 19: set_high(4, 16);
+            20: set_high(2, 8); 21: set_high(4, 16); 22: set_high(3, 12); 23: set_high(5, 20);
+            24: set_high(2, 8); 25: set_high(4, 16); 26: set_high(3, 12); 27: set_high(5, 20);
+            28: set_high(3, 12); 29: set_high(5, 20); 30: set_high(4, 16); 31: set_high(6, 24);
         }
     }
 
     @hidden
-    action set_low(bit<8> words, bit<16> report_words, bit<16> bytes) {
+    action set_low(bit<8> words, bit<16> bytes) {
         meta.hop_words_low = words;
-        meta.report_words_low = report_words;
         meta.hop_bytes_low = bytes;
     }
 
@@ -42,19 +40,19 @@ control HopWords(inout egress_metadata_t meta) {
             meta.bitmap[0:0]: exact;           // checksum complement, or drop reason in a report
         }
         actions = { set_low; }
-        const default_action = set_low(0, 1, 0);
+        const default_action = set_low(0, 0);
         const entries = {
-            (0, 0): set_low(0, 1, 0); (0, 1): set_low(1, 2, 4); (1, 0): set_low(1, 2, 4); (1, 1): set_low(2, 3, 8);
-            (2, 0): set_low(1, 2, 4); (2, 1): set_low(2, 3, 8); (3, 0): set_low(2, 3, 8); (3, 1): set_low(3, 4, 12);
-            (4, 0): set_low(2, 3, 8); (4, 1): set_low(3, 4, 12); (5, 0): set_low(3, 4, 12); (5, 1): set_low(4, 5, 16);
-            (6, 0): set_low(3, 4, 12); (6, 1): set_low(4, 5, 16); (7, 0): set_low(4, 5, 16); (7, 1): set_low(5, 6, 20);
-            (8, 0): set_low(2, 3, 8); (8, 1): set_low(3, 4, 12); (9, 0): set_low(3, 4, 12); (9, 1): set_low(4, 5, 16);
-            (10, 0): set_low(3, 4, 12); (10, 1): set_low(4, 5, 16);
-            (11, 0): set_low(4, 5, 16); (11, 1): set_low(5, 6, 20);
-            (12, 0): set_low(4, 5, 16); (12, 1): set_low(5, 6, 20);
-            (13, 0): set_low(5, 6, 20); (13, 1): set_low(6, 7, 24);
-            (14, 0): set_low(5, 6, 20); (14, 1): set_low(6, 7, 24);
-            (15, 0): set_low(6, 7, 24); (15, 1): set_low(7, 8, 28);
+            (0, 0): set_low(0, 0); (0, 1): set_low(1, 4); (1, 0): set_low(1, 4); (1, 1): set_low(2, 8);
+            (2, 0): set_low(1, 4); (2, 1): set_low(2, 8); (3, 0): set_low(2, 8); (3, 1): set_low(3, 12);
+            (4, 0): set_low(2, 8); (4, 1): set_low(3, 12); (5, 0): set_low(3, 12); (5, 1): set_low(4, 16);
+            (6, 0): set_low(3, 12); (6, 1): set_low(4, 16); (7, 0): set_low(4, 16); (7, 1): set_low(5, 20);
+            (8, 0): set_low(2, 8); (8, 1): set_low(3, 12); (9, 0): set_low(3, 12); (9, 1): set_low(4, 16);
+            (10, 0): set_low(3, 12); (10, 1): set_low(4, 16);
+            (11, 0): set_low(4, 16); (11, 1): set_low(5, 20);
+            (12, 0): set_low(4, 16); (12, 1): set_low(5, 20);
+            (13, 0): set_low(5, 20); (13, 1): set_low(6, 24);
+            (14, 0): set_low(5, 20); (14, 1): set_low(6, 24);
+            (15, 0): set_low(6, 24); (15, 1): set_low(7, 28);
         }
     }
 

@@ -12,9 +12,14 @@ parser TempoIngressParser(packet_in packet,
     Checksum() ipv4_rest;
 
     state start {
+        stamp_high_word_t stamp_high = packet.lookahead<stamp_high_word_t>();
+        stamp_low_word_t stamp_low = packet.lookahead<stamp_low_word_t>();
+        meta.stamp_high = stamp_high.word;
+        meta.stamp_low = stamp_low.word;
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
         hdr.bridged.setValid();
+        hdr.bridged.kind = KIND_PLAIN;
         hdr.bridged.ingress_port = ig_intr_md.ingress_port;
         hdr.bridged.ingress_tstamp = ig_intr_md.ingress_mac_tstamp;
         meta.drop_reason = NOT_DROPPED;
@@ -40,7 +45,6 @@ parser TempoIngressParser(packet_in packet,
     state parse_report {
         recirculated_t recirculated;
         packet.extract(recirculated);
-        hdr.bridged.bucket = recirculated.bucket;
         meta.is_report = 1;
         packet.extract(hdr.ethernet);
         packet.extract(hdr.ipv4);
@@ -199,11 +203,10 @@ parser TempoIngressParser(packet_in packet,
     state look_at_int {
         int_start_t int_start = packet.lookahead<int_start_t>();
         meta.int_possible = 1;
-        meta.int_bytes = int_start.type_and_length;
+        meta.int_start = int_start.type_and_length;
         meta.int_dscp = int_start.dscp;
-        meta.int_discard = int_start.discard;
-        hdr.bridged.remaining_hop_count = int_start.remaining_hop_count;
-        hdr.bridged.bitmap = int_start.instruction_bitmap;
+        meta.int_hops = int_start.remaining_hop_count;
+        meta.int_bitmap = int_start.instruction_bitmap;
         transition select(int_start.type_and_length, int_start.version) {
             (16w0 &&& 16w0x00FE, _): accept;                  // shorter than an INT header
             (16w2 &&& 16w0x00FF, _): accept;
@@ -268,7 +271,33 @@ parser TempoIngressParser(packet_in packet,
     }
 
     state found_ptp_event {
+        ptp_high_word_t high = packet.lookahead<ptp_high_word_t>();
+        ptp_low_word_t low = packet.lookahead<ptp_low_word_t>();
         meta.ptp_event = 1;
+        meta.ns_high = high.word;
+        meta.ns_low = low.word;
+        transition look_at_correction;
+    }
+
+    // At its limit, a correctionField is left alone (IEEE 1588-2019 section 13.3.2.9).
+    state look_at_correction {
+        ptp_correction_look_t correction = packet.lookahead<ptp_correction_look_t>();
+        transition select(correction.high) {
+            0x7FFFFFFF: look_at_correction_low;
+            default: accept;
+        }
+    }
+
+    state look_at_correction_low {
+        ptp_correction_look_t correction = packet.lookahead<ptp_correction_look_t>();
+        transition select(correction.low) {
+            0xFFFFFFFF: found_too_big;
+            default: accept;
+        }
+    }
+
+    state found_too_big {
+        meta.ptp_too_big = 1;
         transition accept;
     }
 
@@ -294,15 +323,16 @@ control TempoIngressDeparser(packet_out packet,
     apply {
         if (ig_dprsr_md.mirror_type == MIRROR_RECEIVED) {
             mirror.emit<mirror_received_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.drop_reason, hdr.bridged.queue_id, hdr.bridged.bucket,
-                hdr.bridged.source_port, meta.report_seq, 7w0 ++ hdr.bridged.ingress_port,
-                7w0 ++ hdr.bridged.egress_port, hdr.bridged.ingress_tstamp });
+                meta.mirror_kind, meta.drop_reason, hdr.bridged.queue_id,
+                hdr.bridged.collector_ip, hdr.bridged.collector_port, hdr.bridged.source_port, meta.report_seq, meta.report_bits,
+                7w0 ++ hdr.bridged.ingress_port, meta.report_egress_port, hdr.bridged.ingress_tstamp });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
             hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl,
             hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, meta.ipv4_residual });
         packet.emit(hdr.bridged);
+        packet.emit(hdr.bridged_ptp);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
         packet.emit(hdr.ipv4);

@@ -41,8 +41,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action start_mx() {
         hdr.bridged.kind = KIND_INT_SOURCE;
-        hdr.bridged.source_mx = 1;
-        meta.change_only_of = CHANGE_ONLY_OF_MX;
+        hdr.bridged.mx = 1;
         hdr.bridged.carries_int = 1;
     }
 
@@ -50,7 +49,7 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action report_only_hop_md() {
         hdr.bridged.postcard = 1;
-        hdr.bridged.own_hop = 1;
+        hdr.bridged.bitmap = hdr.bridged.bitmap | INT_BIT_INGRESS_TSTAMP;     // it joins the two reports
     }
 
     @hidden
@@ -61,19 +60,21 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action report_hop() {
         hdr.bridged.postcard = 1;
-        meta.change_only_of = CHANGE_ONLY_OF_ENTRY;
     }
 
     @hidden
     action transit_md() {
         hdr.bridged.kind = KIND_INT_TRANSIT;
+        hdr.bridged.bitmap = meta.int_bitmap;
+        hdr.bridged.remaining_hop_count = meta.int_hops;
         hdr.bridged.carries_int = 1;
     }
 
     @hidden
     action transit_mx() {
+        hdr.bridged.bitmap = meta.int_bitmap;
         hdr.bridged.postcard = 1;
-        meta.change_only_of = CHANGE_ONLY_OF_MX;
+        hdr.bridged.mx = 1;
         hdr.bridged.carries_int = 1;
     }
 
@@ -81,7 +82,6 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action strip() {
         hdr.bridged.kind = KIND_INT_STRIP;
-        meta.strips = 1;
         meta.rewrite_dscp = 1;
         meta.new_dscp = meta.int_dscp;
     }
@@ -90,16 +90,17 @@ control IntRole(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action strip_md() {
         strip();
+        hdr.bridged.bitmap = meta.int_bitmap | INT_BIT_INGRESS_TSTAMP;
         meta.stack_report = 1;
         hdr.bridged.postcard = 1;
-        hdr.bridged.own_hop = 1;
     }
 
     @hidden
     action strip_mx() {
         strip();
+        hdr.bridged.bitmap = meta.int_bitmap;
         hdr.bridged.postcard = 1;
-        meta.change_only_of = CHANGE_ONLY_OF_MX;
+        hdr.bridged.mx = 1;
     }
 
     @hidden

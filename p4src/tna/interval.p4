@@ -3,11 +3,11 @@
 // cleared. Equal intervals give equal values, which is all that a filter asks. The stamp comes without its low 16 bits:
 // intervals below 2^16 ns (66 us) count as that.
 
-control Interval(in bit<6> interval_shift, in bit<32> tstamp_high, inout bit<32> interval) {
+control Interval(inout ingress_headers_t hdr, in bit<6> interval_shift) {
 
     @hidden
     action set_mask(bit<32> bits) {
-        interval = bits;
+        hdr.bridged.interval = hdr.bridged.ingress_tstamp[47:16] & bits;
     }
 
     @hidden
@@ -54,13 +54,7 @@ control Interval(in bit<6> interval_shift, in bit<32> tstamp_high, inout bit<32>
         }
     }
 
-    @hidden
-    action cut() {
-        interval = interval & tstamp_high;
-    }
-
     apply {
         interval_mask.apply();
-        cut();
     }
 }

@@ -16,7 +16,7 @@ control IpCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
             hdr.ipv6.isValid(): ternary;
             meta.ip_form: ternary;
             meta.checksum_error: ternary;
-            meta.ip_too_short: ternary;
+            hdr.ipv4.total_length: ternary;
             meta.ether_type: ternary;
         }
         actions = { wrong; NoAction; }
@@ -25,8 +25,9 @@ control IpCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
             (_, _, IP_VERSION_WRONG, _, _, _): wrong(DROP_IP_VERSION_INVALID);
             (_, _, IP_HEADER_LENGTH_WRONG, _, _, _): wrong(DROP_IP_HEADER_LENGTH_INVALID);
             (true, _, _, true, _, _): wrong(DROP_IP_CHECKSUM_INVALID);
-            (true, _, _, _, 0, _): NoAction();
-            (true, _, _, _, _, _): wrong(DROP_IP_LENGTH_INVALID);
+            (true, _, _, _, 16w0 &&& 16w0xFFF0, _): wrong(DROP_IP_LENGTH_INVALID);      // below 16
+            (true, _, _, _, 16w16 &&& 16w0xFFFC, _): wrong(DROP_IP_LENGTH_INVALID);     // below 20
+            (true, _, _, _, _, _): NoAction();
             (_, true, _, _, _, _): NoAction();
             // The frame ends inside the IP header.
             (_, _, _, _, _, ETHER_TYPE_IPV4): wrong(DROP_IP_LENGTH_INVALID);
@@ -35,7 +36,6 @@ control IpCheck(in ingress_headers_t hdr, inout ingress_metadata_t meta) {
     }
 
     apply {
-        meta.ip_too_short = 20 |-| hdr.ipv4.total_length;
         ip_verdict.apply();
     }
 }

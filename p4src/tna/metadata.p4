@@ -26,9 +26,12 @@ const drop_reason_t NOT_DROPPED = DROP_TRAFFIC_MANAGER;
 // An index that no event has.
 const bit<4> NO_EVENT = 15;
 
-// Whose word it is whether a postcard must be news.
-const bit<2> CHANGE_ONLY_OF_ENTRY = 1;
-const bit<2> CHANGE_ONLY_OF_MX    = 2;
+// Which way a packet goes that nothing keeps from leaving.
+const bit<3> WAY_NONE  = 0;                       // no further: it is dropped, or its port is known
+const bit<3> WAY_IPV4  = 1;
+const bit<3> WAY_IPV6  = 2;
+const bit<3> WAY_L2    = 3;
+const bit<3> WAY_PROBE = 4;
 
 // What the watchlist asks a source for.
 const bit<2> SOURCE_NONE = 0;
@@ -44,6 +47,16 @@ const bit<2> SOURCE_MX   = 2;
 @pa_no_overlay("ingress", "hdr.l4_ports.dst_port")
 @pa_no_overlay("egress", "hdr.ipv4.src_addr")
 @pa_no_overlay("egress", "hdr.ipv4.dst_addr")
+// What moves between fields of the same size needs no hash unit, of which a stage has six.
+@pa_container_size("ingress", "meta.dscp", 16)
+@pa_container_size("ingress", "meta.new_dscp", 16)
+@pa_container_size("ingress", "hdr.ipv4.dscp", 16)
+@pa_container_size("ingress", "hdr.ipv6.dscp", 16)
+@pa_container_size("ingress", "hdr.packet_out.egress_port", 16)
+@pa_container_size("ingress", "hdr.bridged.egress_port", 16)
+@pa_container_size("ingress", "meta.report_egress_port", 16)
+@pa_container_size("ingress", "meta.int_start", 16)
+@pa_container_size("ingress", "meta.int_bytes", 16)
 @pa_auto_init_metadata
 struct ingress_metadata_t {
     // ---- parser results ----
@@ -62,13 +75,20 @@ struct ingress_metadata_t {
     bit<8>    icmp_type;            // ICMPv6 only
     bit<1>    int_possible;         // odd DSCP on UDP: a shim may be there
     bit<2>    int_found;            // INT_FOUND_*
-    bit<1>    int_discard;
+    bit<8>    int_hops;             // remaining hop count
+    int_bitmap_t int_bitmap;
+    bit<16>   int_start;            // the shim's first 16 bits; the low 8 are a length in words
     dscp_t    int_dscp;             // the sender's
     bit<8>    roce_opcode;          // 0 unless RoCEv2
     psn_t     roce_psn;
     bit<24>   roce_dest_qp;
     bit<8>    roce_syndrome;        // 0 unless there is an AETH
     bit<16>   ipv4_residual;        // checksum of what the IPv4 header has beyond its 20 bytes
+    bit<1>    ptp_too_big;          // correctionField at its limit
+    bit<32>   ns_high;              // of the correctionField: 48 bits of nanoseconds, in two pieces of 24 bits
+    bit<32>   ns_low;
+    bit<32>   stamp_high;           // of the ingress stamp, likewise
+    bit<32>   stamp_low;
 
     // ---- decisions ----
     drop_reason_t drop_reason;      // NOT_DROPPED, or why
@@ -76,6 +96,7 @@ struct ingress_metadata_t {
     bit<1>    edge_port;            // the packet came from a host
     bit<1>    int_marked;           // arrived with a marked DSCP over a fabric link
     bit<1>    cleaned;
+    bit<3>    way;                  // WAY_*
     bit<1>    routed;
     bit<1>    egress_tagged;        // leaves with a VLAN tag
     bit<16>   egress_tag;           // priority 0 and the VLAN id
@@ -86,9 +107,6 @@ struct ingress_metadata_t {
     bit<1>    sink_reports;         // that port reports what it strips
     bit<2>    source;               // SOURCE_*
     bit<1>    postcard;             // the watchlist wants one
-    bit<1>    change_only;
-    bit<2>    change_only_of;       // CHANGE_ONLY_OF_*
-    bit<1>    strips;               // INT ends here
     bit<1>    stack_report;         // report the packet as received (sink, end of a probe)
     bit<1>    is_probe;
     bit<1>    probe_ended;
@@ -97,11 +115,11 @@ struct ingress_metadata_t {
     bit<1>    drop_known_b;
 
     // ---- lengths; subtractions stop at 0, so 0 means "not longer" ----
-    length_bytes_t ip_too_short;    // bytes missing in an IPv4 header
     length_bytes_t l4_end;          // where UDP ends, counted as the IP length field counts
     length_bytes_t l4_beyond_ip;
     length_bytes_t ip_beyond_l4;
-    length_bytes_t int_bytes;       // what INT takes of the UDP payload; the shim's first 16 bits at first
+    length_bytes_t int_bytes;       // behind the shim's first word
+    length_bytes_t int_end;         // where INT ends, counted as the UDP length field counts
     length_bytes_t int_beyond_udp;
 
     // ---- hashes ----
@@ -111,35 +129,38 @@ struct ingress_metadata_t {
     bit<1>    ecmp_by_flow_label;
 
     // ---- reports ----
-    ipv4_addr_t collector_ip;
-    l4_port_t report_udp_port;
-    bit<1>    filter_mx;            // change-only for INT-MX as well
+    bit<8>    bucket;               // of the flow
     bit<1>    filter_drops;         // one drop report per flow, reason and interval
     bit<6>    interval_shift;
-    bit<32>   interval;
     bit<32>   fingerprint;
     bit<1>    probe_enabled;
     int_bitmap_t probe_bits;
+
+    // ---- transparent clock: sums of 24-bit pieces, carries and borrows above them ----
+    bit<1>    clock_enabled;
+    bit<32>   delta_high;           // what is added next: link delay, offset, carry
+    bit<32>   delta_low;
 
     // ---- the mirrored packet ----
     MirrorId_t mirror_session;
     packet_kind_t mirror_kind;
     bit<32>   report_seq;
+    int_bitmap_t report_bits;
+    bit<16>   report_egress_port;
 }
 
 // Sums and whole bytes in containers of their own size.
+@pa_container_size("egress", "hdr.bridged.bitmap", 8)
 @pa_container_size("egress", "meta.shim_dscp", 8)
 @pa_container_size("egress", "meta.hop_words", 8)
-@pa_container_size("egress", "meta.stack_room", 8)
-@pa_container_size("egress", "meta.stack_beyond_shim", 8)
-@pa_container_size("egress", "meta.inner_bytes", 16)
-@pa_container_size("egress", "meta.not_inner_bytes", 16)
-@pa_container_size("egress", "meta.report_words", 16)
+@pa_container_size("egress", "meta.shim_words", 8)
+@pa_container_size("egress", "meta.report_bytes", 16)
+@pa_container_size("egress", "meta.report_overhead", 16)
+@pa_container_size("egress", "meta.report_rest", 16)
 @pa_container_size("egress", "meta.hop_bytes", 16)
 @pa_container_size("egress", "meta.added_bytes", 16)
 @pa_container_size("egress", "meta.ip_bytes", 16)
-@pa_container_size("egress", "meta.headers_beyond_mtu", 16)
-@pa_container_size("egress", "meta.hop_beyond_mtu", 16)
+@pa_container_size("egress", "meta.headroom", 16)
 @pa_container_size("egress", "meta.mtu_bytes", 16)
 @pa_auto_init_metadata
 struct egress_metadata_t {
@@ -151,22 +172,19 @@ struct egress_metadata_t {
     tstamp_t  egress_tstamp;
     queue_id_t queue_id;
     queue_depth_t queue_depth;
-    bit<1>    postcard;             // report this hop
     bit<1>    is_report;            // mirrored: to be made a report
     bit<1>    deflected;            // the traffic manager dropped it, and handed it over
-    int_bitmap_t bitmap;
+    int_bitmap_t bitmap;            // what this node writes: a stack entry, or a report's metadata
 
     // ---- of a report ----
-    bit<32>   report_seq;
-    l4_port_t source_port;
-    bit<8>    bucket;
     drop_reason_t drop_reason;
-    length_bytes_t inner_bytes;     // as it came from the mirror at first
-    length_bytes_t not_inner_bytes; // of the mirrored packet: what is in front of the inner packet, and the FCS
-    bit<16>   report_words;
+    length_bytes_t report_bytes;    // IP length of the report; the mirrored copy's length at first
+    length_bytes_t report_overhead; // headers of the report less what is in front of the inner packet, and the FCS
+    length_bytes_t report_rest;     // behind the individual header
 
     // ---- parser results ----
     bit<16>   ptp_sequence_id;
+    bit<1>    int_discard;          // D bit of what is stripped: drop after the postcard
     bit<16>   ipv4_residual;        // checksums without the fields that may change
     bit<16>   udp_residual;
     bit<1>    update_udp_checksum;
@@ -177,37 +195,30 @@ struct egress_metadata_t {
     bit<16>   domain_specific_id;
     bit<1>    report_configured;
     length_bytes_t mtu_bytes;
-    bit<19>   ecn_threshold;
     interface_t ingress_interface;
     interface_t egress_interface;
 
     // ---- work values ----
     bit<4>    event;                // index in egress_events, or NO_EVENT; the last one wins
     bit<32>   latency;
+    bit<32>   stamps_wrapped;       // the low 32 bits of the egress stamp of a mirrored copy did: not 0
     bit<19>   cells;                // queue depth at dequeue, for comparisons
     bit<8>    hop_words;
     bit<8>    hop_words_low;
-    bit<16>   report_words_high;    // the same and one more: together, with the two words of the main header
-    bit<16>   report_words_low;
-    length_bytes_t hop_bytes_low;
-    bit<1>    hop_words_agree;      // the header says the same as the bitmap
-    bit<1>    write_hop;
-    bit<1>    hop_limit_reached;
-    bit<1>    mtu_reached;
-    bit<8>    shim_dscp;            // the shim's last byte: DSCP as the packet came, and two bits 0
     length_bytes_t hop_bytes;
-    length_bytes_t added_bytes;     // to the packet; negative at the sink
-    length_bytes_t ip_bytes;        // with whatever is added
-    length_bytes_t headers_beyond_mtu;
-    length_bytes_t hop_beyond_mtu;
-    bit<8>    stack_room;           // words that the shim's length can still take
-    bit<8>    stack_beyond_shim;
-    bit<19>   below_ecn_threshold;
+    length_bytes_t hop_bytes_low;
+    bit<1>    write_hop;
+    bit<1>    start_md;             // the source writes INT headers
+    bit<1>    start_mx;
+    bit<8>    shim_dscp;            // the shim's last byte: DSCP as the packet came, and two bits 0
+    bit<8>    shim_words;           // the shim's length at the source
+    length_bytes_t added_bytes;     // to the packet
+    length_bytes_t ip_bytes;
+    length_bytes_t headroom;        // up to the MTU; 0 if there is none
+    bit<19>   below_ecn_threshold;  // differences stop at 0, so 0 means "not below"
     bit<1>    queue_watched;
     bit<1>    above_threshold;
     bit<1>    congested;
-    bit<19>   depth_threshold;
-    bit<32>   latency_threshold;
     bit<16>   episode_quota;
     bit<19>   below_depth;
     bit<32>   below_latency;
@@ -215,20 +226,16 @@ struct egress_metadata_t {
     bit<32>   fingerprint;
     bit<1>    known_a;
     bit<1>    known_b;
-    bit<1>    clock_enabled;
-    bit<32>   ns_low;
-    bit<32>   ns_low_next;
-    bit<16>   ns_high;
-    bit<32>   beyond;               // 0: no carry, no borrow
-    bit<1>    carry_1;
-    bit<1>    carry_2;
-    bit<1>    borrow;
+    bit<1>    postcard;             // asked for by the PTP watchlist
     bit<1>    corrected;
 
     // ---- the mirrored packet ----
+    bit<1>    mirrored;
+    bit<8>    report_flags;         // KIND_DROPPED, KIND_CONGESTED, KIND_TRACKED
     MirrorId_t mirror_session;
     packet_kind_t mirror_kind;
-    int_bitmap_t report_bits;
+    bit<32>   report_seq;
+    bit<8>    report_bits;          // the upper half of RepMdBits
 }
 
 #endif

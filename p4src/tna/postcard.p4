@@ -4,6 +4,7 @@
 
 control Postcard(in egress_headers_t hdr,
                  inout egress_metadata_t meta,
+                 in egress_intrinsic_metadata_t eg_intr_md,
                  inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
 
     FlowFilter() flow_filter;
@@ -14,7 +15,7 @@ control Postcard(in egress_headers_t hdr,
     @id(ACTION_PTP_POSTCARD)
     action ptp_postcard(@id(1) int_bitmap_t report_metadata_bits) {
         meta.postcard = 1;
-        meta.bitmap = report_metadata_bits;
+        meta.report_bits = report_metadata_bits[15:8];
         ptp_watchlist_counter.count();
     }
 
@@ -35,141 +36,170 @@ control Postcard(in egress_headers_t hdr,
         size = PTP_WATCHLIST_SIZE;
     }
 
-    Register<bit<32>, bit<6>>(REPORT_DESTINATION_SIZE, 0) egress_report_seq;
+    Register<bit<32>, bit<6>>(REPORT_DESTINATION_SIZE, FIRST_OF_EGRESS) egress_report_seq;
 
     // As for the ingress register: one action, in the pass of the original packet.
     RegisterAction<bit<32>, bit<6>, bit<32>>(egress_report_seq) take_egress_report_seq = {
         void apply(inout bit<32> value, out bit<32> sequence_number) {
             sequence_number = value;
-            value = value + 1;
+            if (value == LAST_OF_EGRESS) {
+                value = FIRST_OF_EGRESS;
+            } else {
+                value = value + 1;
+            }
         }
     };
 
     @hidden
-    action report_deflected() {
-        meta.postcard = 1;
-        meta.report_bits = REPORT_BITS_DROP;
-        meta.drop_reason = DROP_TRAFFIC_MANAGER;
+    action take_bits_of_entry() {
+        meta.report_bits = hdr.bridged.bitmap[15:8];
+    }
+
+    // What is not known is cleared.
+    @hidden
+    action keep_bits(bit<8> bits) {
+        meta.report_bits = meta.report_bits & bits;
+    }
+
+    @hidden
+    table available_bits {
+        key = {
+            meta.ingress_interface: ternary;
+            meta.egress_interface: ternary;
+        }
+        actions = { keep_bits; }
+        const default_action = keep_bits(REPORT_BITS_SUPPORTED[15:8]);
+        const entries = {
+            (0xFFFFFFFF, 0xFFFFFFFF): keep_bits((REPORT_BITS_SUPPORTED & ~INT_BIT_LEVEL2_PORTS)[15:8]);
+        }
+    }
+
+    // ---- is there a report, and why; one packet makes one report ----
+
+    @hidden
+    action mirror(bit<8> flags) {
+        meta.mirrored = 1;
+        meta.report_flags = flags;
+    }
+
+    @hidden
+    action mirror_congested(bit<8> flags) {
+        meta.mirrored = 1;
+        meta.report_flags = flags;
+        meta.report_bits = REPORT_BITS_CONGESTION[15:8];
+    }
+
+    @hidden
+    action mirror_dropped(bit<8> flags) {
+        meta.mirrored = 1;
+        meta.report_flags = flags;
+        meta.report_bits = REPORT_BITS_DROP[15:8];
         meta.egress_port[8:0] = hdr.bridged.egress_port;   // not the port of the deflection
-        eg_dprsr_md.drop_ctl[0:0] = 1;
     }
 
     @hidden
-    action report_congested() {
-        meta.report_bits = REPORT_BITS_CONGESTION;
+    action filtered() {
+        meta.event = EVENT_REPORT_FILTERED;
     }
 
     @hidden
-    action report_wanted() {
-        meta.report_bits = meta.bitmap & REPORT_BITS_SUPPORTED;
+    action beyond_quota() {
+        meta.event = EVENT_QUEUE_QUOTA;
     }
 
+    // F = 0 promises that no telemetry is inside.
     @hidden
-    action join_stack_report() {
-        meta.report_bits = meta.report_bits | INT_BIT_INGRESS_TSTAMP;
+    table report_decision {
+        key = {
+            meta.node_configured: ternary;
+            hdr.bridged.exempt: ternary;
+            hdr.bridged.destination_configured: ternary;
+            meta.deflected: ternary;
+            hdr.bridged.carries_int: ternary;
+            meta.congested: ternary;
+            meta.above_threshold: ternary;
+            hdr.bridged.postcard: ternary;
+            meta.postcard: ternary;
+            meta.start_mx: ternary;
+            meta.known_a: ternary;
+            meta.known_b: ternary;
+            meta.report_bits: ternary;
+        }
+        actions = { mirror; mirror_congested; mirror_dropped; filtered; beyond_quota; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            // node, exempt, destination, deflected, INT inside, congested, above, asked, by PTP, by MX, known, known, bits
+            (0, _, _, _, _, _, _, _, _, _, _, _, _): NoAction();
+            (_, 1, _, _, _, _, _, _, _, _, _, _, _): NoAction();
+            (_, _, 0, _, _, _, _, _, _, _, _, _, _): NoAction();
+            (_, _, _, 1, 0, _, _, _, _, _, _, _, _): mirror_dropped(KIND_DROPPED);
+            (_, _, _, 1, 1, _, _, _, _, _, _, _, _): mirror_dropped(KIND_DROPPED | KIND_TRACKED);
+            // Nothing new: only congestion is left to be said.
+            (_, _, _, _, 0, 1, _, _, _, _, 1, _, _): mirror_congested(KIND_CONGESTED);
+            (_, _, _, _, 1, 1, _, _, _, _, 1, _, _): mirror_congested(KIND_CONGESTED | KIND_TRACKED);
+            (_, _, _, _, 0, 1, _, _, _, _, _, 1, _): mirror_congested(KIND_CONGESTED);
+            (_, _, _, _, 1, 1, _, _, _, _, _, 1, _): mirror_congested(KIND_CONGESTED | KIND_TRACKED);
+            (_, _, _, _, _, _, _, _, _, _, 1, _, _): filtered();
+            (_, _, _, _, _, _, _, _, _, _, _, 1, _): filtered();
+            (_, _, _, _, _, 1, _, 1, _, _, _, _, _): mirror(KIND_CONGESTED | KIND_TRACKED);
+            (_, _, _, _, _, 1, _, _, 1, _, _, _, _): mirror(KIND_CONGESTED | KIND_TRACKED);
+            (_, _, _, _, _, 1, _, _, _, 1, _, _, _): mirror(KIND_CONGESTED | KIND_TRACKED);
+            (_, _, _, _, 0, 1, _, _, _, _, _, _, _): mirror_congested(KIND_CONGESTED);
+            (_, _, _, _, 1, 1, _, _, _, _, _, _, _): mirror_congested(KIND_CONGESTED | KIND_TRACKED);
+            (_, _, _, _, _, _, 1, _, _, _, _, _, 0): beyond_quota();
+            (_, _, _, _, _, _, _, _, _, _, _, _, 0): NoAction();
+            (_, _, _, _, _, _, _, 1, _, _, _, _, _): mirror(KIND_TRACKED);
+            (_, _, _, _, _, _, _, _, 1, _, _, _, _): mirror(KIND_TRACKED);
+            (_, _, _, _, _, _, _, _, _, 1, _, _, _): mirror(KIND_TRACKED);
+            (_, _, _, _, _, _, 1, _, _, _, _, _, _): beyond_quota();
+        }
     }
 
-    // Not known: cleared.
-    @hidden
-    action no_interfaces() {
-        meta.report_bits = meta.report_bits & ~INT_BIT_LEVEL2_PORTS;
-    }
-
-    // What is mirrored: a corrected PTP message has lost its correctionField to the MAC.
-    @hidden
-    action mirror_ptp(packet_kind_t kind) {
-        eg_dprsr_md.mirror_type = MIRROR_PTP;
-        meta.mirror_kind = kind;
-    }
+    // ---- the copy: a corrected PTP message has lost its correctionField to the MAC ----
 
     @hidden
-    action mirror_hop(packet_kind_t kind) {
+    action mirror_as(packet_kind_t kind) {
         eg_dprsr_md.mirror_type = MIRROR_HOP;
-        meta.mirror_kind = kind;
+        meta.mirror_session = EGRESS_CLONE_SESSION;
+        meta.mirror_kind = meta.report_flags | kind;
     }
 
     @hidden
-    table mirror_as {
+    table copy {
         key = {
             meta.corrected: ternary;
             hdr.ipv4.isValid(): ternary;
             hdr.ipv6.isValid(): ternary;
         }
-        actions = { mirror_ptp; mirror_hop; }
-        const default_action = mirror_hop(KIND_HOP | KIND_ETHERNET);
+        actions = { mirror_as; }
+        const default_action = mirror_as(KIND_HOP | KIND_ETHERNET);
         const entries = {
-            (1, true, _): mirror_ptp(KIND_PTP | KIND_IPV4);
-            (1, _, true): mirror_ptp(KIND_PTP | KIND_IPV6);
-            (1, _, _): mirror_ptp(KIND_PTP | KIND_ETHERNET);
-            (_, true, _): mirror_hop(KIND_HOP | KIND_IPV4);
-            (_, _, true): mirror_hop(KIND_HOP | KIND_IPV6);
-        }
-    }
-
-    @hidden
-    action add_flags(bit<8> flags) {
-        meta.mirror_kind = meta.mirror_kind | flags;
-    }
-
-    // F = 0 promises that no telemetry is inside.
-    @hidden
-    table flags_of_report {
-        key = {
-            meta.deflected: ternary;
-            meta.postcard: ternary;
-            meta.congested: ternary;
-            hdr.bridged.carries_int: ternary;
-        }
-        actions = { add_flags; }
-        const default_action = add_flags(0);
-        const entries = {
-            (1, _, _, 0): add_flags(KIND_DROPPED);
-            (1, _, _, 1): add_flags(KIND_DROPPED | KIND_TRACKED);
-            (_, 1, 0, _): add_flags(KIND_TRACKED);
-            (_, 1, 1, _): add_flags(KIND_TRACKED | KIND_CONGESTED);
-            (_, _, 1, 0): add_flags(KIND_CONGESTED);
-            (_, _, 1, 1): add_flags(KIND_CONGESTED | KIND_TRACKED);
+            (1, true, _): mirror_as(KIND_PTP | KIND_IPV4);
+            (1, _, true): mirror_as(KIND_PTP | KIND_IPV6);
+            (1, _, _): mirror_as(KIND_PTP | KIND_ETHERNET);
+            (_, true, _): mirror_as(KIND_HOP | KIND_IPV4);
+            (_, _, true): mirror_as(KIND_HOP | KIND_IPV6);
         }
     }
 
     @hidden
     action take_sequence_number() {
         meta.report_seq = take_egress_report_seq.execute(hdr.bridged.destination_id);
-        meta.mirror_session = EGRESS_CLONE_SESSION;
     }
 
     apply {
-        if (meta.kind == KIND_PTP_EVENT && meta.postcard == 0) {
+        if (hdr.bridged.postcard == 1 || hdr.bridged.mx == 1) {
+            take_bits_of_entry();
+        } else if (hdr.ptp_start.isValid() && hdr.bridged.exempt == 0
+                   && hdr.bridged.destination_configured == 1) {
             ptp_watchlist.apply();
         }
+        available_bits.apply();
         flow_filter.apply(hdr, meta);
-        if (meta.known_a == 1 || meta.known_b == 1) {
-            meta.postcard = 0;
-            meta.event = EVENT_REPORT_FILTERED;
-        }
-        if (meta.deflected == 1) {
-            report_deflected();
-        } else {
-            if (meta.ingress_port != CPU_PORT) {
-                queue_reports.apply(meta);
-            }
-            if (meta.postcard == 1) {
-                report_wanted();
-                if (hdr.bridged.own_hop == 1) {
-                    join_stack_report();
-                }
-                if (meta.ingress_interface == 0xFFFFFFFF) {
-                    if (meta.egress_interface == 0xFFFFFFFF) {
-                        no_interfaces();
-                    }
-                }
-            } else if (meta.congested == 1) {
-                report_congested();
-            }
-        }
-        if ((meta.postcard == 1 && meta.report_bits != 0) || meta.congested == 1) {
-            mirror_as.apply();
-            flags_of_report.apply();
+        queue_reports.apply(hdr, meta, eg_intr_md);
+        report_decision.apply();
+        if (meta.mirrored == 1) {
+            copy.apply();
             take_sequence_number();
         }
     }

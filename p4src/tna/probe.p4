@@ -32,8 +32,10 @@ control ProbeCheck(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
 
     apply {
         probe_config.apply();
-        // A host's packet to this port is the host's own business.
-        if (meta.probe_enabled == 1 && hdr.probe.isValid() && meta.edge_port == 0) {
+        // Nobody but a neighbour can send TTL 255 (RFC 5082): anything else on this port is routed traffic, and a
+        // host's packet is the host's own business.
+        if (meta.probe_enabled == 1 && hdr.probe.isValid() && meta.edge_port == 0 && hdr.ipv4.isValid()
+            && hdr.ipv4.ttl == 255) {
             hash_probe();
         }
     }
@@ -57,14 +59,14 @@ control Probe(inout ingress_headers_t hdr,
         hdr.probe.returning = 1;
         hdr.bridged.egress_port = ig_intr_md.ingress_port;
         hdr.bridged.bitmap = meta.probe_bits & REPORT_BITS_SUPPORTED;
-        meta.postcard = 1;
+        hdr.bridged.postcard = 1;
         meta.event = EVENT_PROBE_BOUNCED;
     }
 
     @hidden
     action send() {
         hdr.bridged.bitmap = meta.probe_bits & REPORT_BITS_FROM_CPU;
-        meta.postcard = 1;
+        hdr.bridged.postcard = 1;
     }
 
     @hidden
@@ -74,17 +76,30 @@ control Probe(inout ingress_headers_t hdr,
         meta.event = EVENT_PROBE_ENDED;
     }
 
-    // Nobody but a neighbour can send TTL 255 (RFC 5082), and a checksum would not survive.
-    apply {
-        if (!hdr.ipv4.isValid() || hdr.ipv4.ttl != 255 || hdr.udp_tail.checksum != 0
-            || hdr.probe.version != 1) {
-            meta.drop_reason = DROP_PROBE_INVALID;
-        } else if (meta.direct == 1) {
-            send();
-        } else if (hdr.probe.returning == 0) {
-            bounce();
-        } else {
-            end();
+    @hidden
+    action invalid() {
+        meta.drop_reason = DROP_PROBE_INVALID;
+    }
+
+    // A checksum would not survive.
+    @hidden
+    table probe_step {
+        key = {
+            hdr.udp_tail.checksum: ternary;
+            hdr.probe.version: ternary;
+            meta.direct: ternary;
+            hdr.probe.returning: ternary;
         }
+        actions = { send; bounce; end; invalid; }
+        const default_action = invalid();
+        const entries = {
+            (0, 1, 1, _): send();
+            (0, 1, 0, 0): bounce();
+            (0, 1, 0, 1): end();
+        }
+    }
+
+    apply {
+        probe_step.apply();
     }
 }

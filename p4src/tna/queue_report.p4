@@ -2,15 +2,17 @@
 // Queue congestion: a packet that met a deep or slow queue is reported, up to a quota per episode. An episode
 // of a queue ends with the first packet below both thresholds.
 
-control QueueReport(inout egress_metadata_t meta) {
+control QueueReport(in egress_headers_t hdr,
+                    inout egress_metadata_t meta,
+                    in egress_intrinsic_metadata_t eg_intr_md) {
 
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) queue_report_counter;
 
     @id(ACTION_SET_QUEUE_REPORT)
     action set_queue_report(@id(1) queue_depth_t depth, @id(2) bit<32> latency, @id(3) bit<16> quota) {
         meta.queue_watched = 1;
-        meta.depth_threshold = depth[18:0];
-        meta.latency_threshold = latency;
+        meta.below_depth = depth[18:0] |-| meta.cells;
+        meta.below_latency = latency |-| meta.latency;
         meta.episode_quota = quota;
         queue_report_counter.count();
     }
@@ -19,7 +21,7 @@ control QueueReport(inout egress_metadata_t meta) {
     @id(TABLE_QUEUE_REPORT)
     table queue_report {
         key = {
-            meta.egress_port[8:0]: ternary @id(1) @name("egress_port");
+            eg_intr_md.egress_port: ternary @id(1) @name("egress_port");
             meta.queue_id: ternary @id(2) @name("queue_id");
         }
         actions = { set_queue_report; @defaultonly NoAction; }
@@ -49,38 +51,37 @@ control QueueReport(inout egress_metadata_t meta) {
     };
 
     @hidden
-    action compare() {
-        meta.below_depth = meta.depth_threshold |-| meta.cells;
-        meta.below_latency = meta.latency_threshold |-| meta.latency;
-    }
-
-    @hidden
     action count_congested() {
-        meta.congested = count_in_episode.execute(meta.egress_port[8:0] ++ meta.queue_id[2:0]);
+        meta.above_threshold = 1;
+        meta.congested = count_in_episode.execute(eg_intr_md.egress_port ++ meta.queue_id[2:0]);
     }
 
     @hidden
     action not_congested() {
-        meta.congested = end_episode.execute(meta.egress_port[8:0] ++ meta.queue_id[2:0]);
+        meta.congested = end_episode.execute(eg_intr_md.egress_port ++ meta.queue_id[2:0]);
+    }
+
+    @hidden
+    table episode {
+        key = {
+            meta.queue_watched: ternary;
+            meta.below_depth: ternary;
+            meta.below_latency: ternary;
+        }
+        actions = { count_congested; not_congested; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (1, 0, _): count_congested();
+            (1, _, 0): count_congested();
+            (1, _, _): not_congested();
+        }
     }
 
     apply {
-        queue_report.apply();
-        compare();
-        if (meta.queue_watched == 1) {
-            if (meta.below_depth == 0) {
-                meta.above_threshold = 1;
-            } else if (meta.below_latency == 0) {
-                meta.above_threshold = 1;
-            }
-            if (meta.above_threshold == 1) {
-                count_congested();
-                if (meta.congested == 0) {
-                    meta.event = EVENT_QUEUE_QUOTA;
-                }
-            } else {
-                not_congested();
-            }
+        if (meta.deflected == 0 && hdr.bridged.exempt == 0 && hdr.bridged.destination_configured == 1
+            && hdr.bridged.ingress_port != CPU_PORT) {
+            queue_report.apply();
         }
+        episode.apply();
     }
 }

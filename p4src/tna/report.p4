@@ -1,52 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Telemetry Report v2.0: turns a mirrored copy into a datagram for the collector. It is recirculated then, to be routed
-// like any packet; ingress writes the collector's address and port from the flow's bucket.
-
-#define REPORT_FIXED_BYTES     20    // group header 8, individual header 4, main header 8
+// like any packet. What the copy carried along for the report's headers the parser has put there.
 
 control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
-
-    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) low_byte;
-
-    // One action per step: an action does all of its work in one stage.
-
-    @hidden
-    action measure_inner_packet() {
-        meta.inner_bytes = meta.inner_bytes - meta.not_inner_bytes;
-    }
-
-    @hidden
-    action add_metadata() {
-        hdr.ipv4.total_length = meta.inner_bytes + meta.hop_bytes;
-        meta.report_words = meta.inner_bytes >> 2;
-    }
-
-    @hidden
-    action add_headers() {
-        hdr.ipv4.total_length = hdr.ipv4.total_length + (28 + REPORT_FIXED_BYTES);
-        meta.report_words = meta.report_words + meta.report_words_high;
-    }
-
-    @hidden
-    action add_main_header() {
-        hdr.udp.length = hdr.ipv4.total_length - 20;
-        meta.report_words = meta.report_words + meta.report_words_low;
-    }
-
-    @hidden
-    action limit_length() {
-        meta.report_words = 255;
-    }
 
     // Constants and fields are written apart: a container takes only one of both in a stage.
 
     @hidden
-    action write_outer_constants() {
+    action write_constants() {
         hdr.recirculated.setValid();
         hdr.recirculated.mark = RECIRCULATED_REPORT;
+        hdr.recirculated.pad = 0;
         hdr.ethernet.setValid();
         hdr.ethernet.ether_type = ETHER_TYPE_IPV4;
-        hdr.ipv4.setValid();
         hdr.ipv4.version = 4;
         hdr.ipv4.ihl = 5;
         hdr.ipv4.ecn = 0;
@@ -55,49 +21,23 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.ipv4.fragment_offset = 0;
         hdr.ipv4.ttl = 64;
         hdr.ipv4.protocol = IP_PROTOCOL_UDP;
-        hdr.ipv4.dst_addr = 0;
-        hdr.udp.setValid();
-        hdr.udp.dst_port = 0;
         hdr.udp.checksum = 0;
-    }
-
-    @hidden
-    action write_outer_fields() {
-        hdr.recirculated.bucket = meta.bucket;
-        hdr.udp.src_port = meta.source_port;   // a flow's reports stay in order, flows spread
-    }
-
-    // By the hash unit: nothing else moves bits between fields of 16 and of 8 bits.
-    @hidden
-    action write_report_length() {
-        hdr.report_individual.report_length_words = low_byte.get({ meta.report_words });
-    }
-
-    @hidden
-    action write_report_headers() {
         hdr.report_group.setValid();
-        hdr.report_group.version = meta.report_seq[31:28];
-        hdr.report_group.hw_id = meta.report_seq[27:22];
-        hdr.report_group.sequence_number = meta.report_seq[21:0];
-        hdr.report_group.node_id = meta.node_id;
         hdr.report_individual.setValid();
-        hdr.report_individual.metadata_length_words = meta.hop_words;
         hdr.report_main.setValid();
-        hdr.report_main.report_metadata_bits = meta.bitmap;
-        hdr.report_main.domain_specific_id = meta.domain_specific_id;
         hdr.report_main.ds_metadata_bits = 0;
         hdr.report_main.ds_metadata_status = 0;
     }
 
-    // The first word of the group header: version and hardware id above the 22 bits that are left of the counter.
     @hidden
-    action cut_sequence_number() {
-        meta.report_seq = meta.report_seq & 0x003FFFFF;
-    }
-
-    @hidden
-    action complete_group_word(bit<32> version_and_hw_id) {
-        meta.report_seq = meta.report_seq | version_and_hw_id;
+    action write_fields() {
+        hdr.report_group.version = meta.report_seq[31:28];
+        hdr.report_group.hw_id = meta.report_seq[27:22];
+        hdr.report_group.sequence_number = meta.report_seq[21:0];
+        hdr.report_group.node_id = meta.node_id;
+        hdr.report_individual.metadata_length_words = meta.hop_words;
+        hdr.report_main.domain_specific_id = meta.domain_specific_id;
+        hdr.report_main.report_metadata_bits = meta.bitmap;
     }
 
     @hidden
@@ -142,28 +82,51 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         }
     }
 
+    // ---- lengths, a stage each ----
+
+    @hidden
+    action add_headers() {
+        meta.report_bytes = meta.report_bytes + meta.report_overhead;
+    }
+
+    @hidden
+    action add_hop() {
+        meta.report_bytes = meta.report_bytes + meta.hop_bytes;
+    }
+
+    @hidden
+    action write_lengths() {
+        hdr.ipv4.total_length = meta.report_bytes;
+        hdr.udp.length = meta.report_bytes - 20;
+        meta.report_rest = meta.report_bytes - 40;
+    }
+
+    // In whole words. By the hash unit: nothing else moves bits between fields of 16 and of 8 bits.
+    @hidden
+    action write_report_length() {
+        @in_hash { hdr.report_individual.report_length_words = meta.report_rest[9:2]; }
+    }
+
+    @hidden
+    action write_no_report_length() {
+        hdr.report_individual.report_length_words = 255;       // up to the end of the datagram
+    }
+
     apply {
         // A PTP message has its correctionField again, as it came; what the MAC writes is not known here.
         // The mirror session has cut the copy already. Bytes beyond the last whole word belong to the inner
         // packet, and are not in the report's length.
-        write_outer_constants();
-        write_outer_fields();
-        measure_inner_packet();
-        add_metadata();
-        add_headers();
-        add_main_header();
-        if (meta.report_words & 0xFF00 != 0) {
-            limit_length();
-        }
-        cut_sequence_number();
-        if (meta.kind[6:6] == 0) {
-            complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_INGRESS << 22));
-        } else {
-            complete_group_word(((bit<32>)REPORT_VERSION << 28) | (HW_ID_EGRESS << 22));
-        }
-        write_report_length();
-        write_report_headers();
+        write_constants();
+        write_fields();
         inner_packet.apply();
         report_flags.apply();
+        add_headers();
+        add_hop();
+        write_lengths();
+        if (meta.report_rest[15:10] == 0) {
+            write_report_length();
+        } else {
+            write_no_report_length();
+        }
     }
 }

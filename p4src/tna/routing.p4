@@ -61,56 +61,13 @@ control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
         size = IPV6_LPM_SIZE;
     }
 
-    // A tag belongs to its link: it ends at the router. Priority bits are kept from tag to tag.
-    @hidden
-    action take_tag_off() {
-        hdr.ethernet.ether_type = hdr.vlan.ether_type;
-        hdr.vlan.setInvalid();
-    }
-
-    @hidden
-    action put_tag_on() {
-        hdr.vlan.setValid();
-        hdr.vlan.pcp = meta.egress_tag[15:13];
-        hdr.vlan.dei = meta.egress_tag[12:12];
-        hdr.vlan.vlan_id = meta.egress_tag[11:0];
-        hdr.vlan.ether_type = meta.ether_type;
-        hdr.ethernet.ether_type = ETHER_TYPE_VLAN;
-    }
-
-    @hidden
-    action change_tag() {
-        hdr.vlan.vlan_id = meta.egress_tag[11:0];
-    }
-
     apply {
-        if (hdr.ipv4.isValid()) {
-            if (hdr.ipv4.ttl == 0 || hdr.ipv4.ttl == 1) {
-                meta.drop_reason = DROP_TTL_EXPIRED;
-            } else {
-                ipv4_lpm.apply();
-                hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
-            }
-        } else {
-            if (hdr.ipv6.hop_limit == 0 || hdr.ipv6.hop_limit == 1) {
-                meta.drop_reason = DROP_TTL_EXPIRED;
-            } else {
-                ipv6_lpm.apply();
-                hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
-            }
-        }
-        if (meta.routed == 1) {
-            if (meta.egress_tagged == 1) {
-                if (hdr.vlan.isValid()) {
-                    change_tag();
-                } else {
-                    put_tag_on();
-                }
-            } else if (hdr.vlan.isValid()) {
-                take_tag_off();
-            }
-        } else if (meta.drop_reason == NOT_DROPPED) {
-            meta.drop_reason = DROP_NO_ROUTE;
+        if (meta.way == WAY_IPV4) {
+            ipv4_lpm.apply();
+            hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        } else if (meta.way == WAY_IPV6) {
+            ipv6_lpm.apply();
+            hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
         }
     }
 }

@@ -21,8 +21,11 @@ const int_bitmap_t REPORT_BITS_CONGESTION = 0x7C00;   // ports, latency, queue, 
 // A packet from the controller has no ingress stamp of a port, hence no latency either.
 const int_bitmap_t REPORT_BITS_FROM_CPU   = 0x5600;
 
-// Report type and inner type in one byte, less the kind's tt.
-const bit<8> REPORT_TYPES = 0x12;
+// Report sequence numbers live in registers together with what stands above their 22 bits in a report.
+const bit<32> FIRST_OF_INGRESS = (REPORT_VERSION ++ 6w0 ++ 22w0);
+const bit<32> LAST_OF_INGRESS  = (REPORT_VERSION ++ 6w0 ++ 22w0x3FFFFF);
+const bit<32> FIRST_OF_EGRESS  = (REPORT_VERSION ++ 6w1 ++ 22w0);
+const bit<32> LAST_OF_EGRESS   = (REPORT_VERSION ++ 6w1 ++ 22w0x3FFFFF);
 
 // First byte of everything that the egress parser sees: what it is, and how far to read it.
 typedef bit<8> packet_kind_t;
@@ -32,13 +35,14 @@ const packet_kind_t KIND_INT_TRANSIT   = 0x03;   // up to the INT-MD header: the
 const packet_kind_t KIND_INT_STRIP     = 0x04;   // up to UDP; shim, header and stack are skipped
 const packet_kind_t KIND_PTP_EVENT     = 0x05;   // up to the correctionField
 const packet_kind_t KIND_PROBE_OUT     = 0x06;   // a generated probe: it gets the port that it leaves by
+const packet_kind_t KIND_PTP_CORRECTED = 0x07;   // KIND_PTP_EVENT with the header for the MAC in front
+const packet_kind_t KIND_PTP_TOO_BIG   = 0x08;   // KIND_PTP_EVENT with a correctionField at its limit
 
-// Mirrored: 1 E P D Q F tt. E: at egress. P: a PTP message without its correctionField (ingress: the egress port is
-// known). D, Q, F: the report's flags. tt: reported from Ethernet (1), IPv4 (2) or IPv6 (3) on.
+// Mirrored: 1 E P D Q F tt. E: at egress. P: a PTP message without its correctionField. D, Q, F: the report's flags.
+// tt: reported from Ethernet (1), IPv4 (2) or IPv6 (3) on.
 const packet_kind_t KIND_RECEIVED      = 0x80;
 const packet_kind_t KIND_HOP           = 0xC0;
 const packet_kind_t KIND_PTP           = 0xE0;
-const packet_kind_t KIND_PORT_KNOWN    = 0x20;
 const packet_kind_t KIND_DROPPED       = 0x10;
 const packet_kind_t KIND_CONGESTED     = 0x08;
 const packet_kind_t KIND_TRACKED       = 0x04;
@@ -49,7 +53,6 @@ const packet_kind_t KIND_IPV6          = 0x03;
 // Values of mirror_type; 0 is no mirroring.
 const MirrorType_t MIRROR_RECEIVED = 1;          // ingress: the packet as received
 const MirrorType_t MIRROR_HOP      = 2;          // egress: the packet as it leaves
-const MirrorType_t MIRROR_PTP      = 3;          // egress: the same without a correctionField
 
 // A recirculated report starts with this byte; a generated packet starts with three zero bits.
 const bit<8> RECIRCULATED_REPORT = 0xFF;

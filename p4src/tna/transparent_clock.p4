@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // End-to-end transparent clock (IEEE 1588-2019 clause 10.2), wire to wire. The correctionField less the ingress stamp
-// goes into a header in front of the frame; the egress MAC adds the moment of transmission to it and puts the
-// sum, in whole nanoseconds, where the correctionField was taken out. twoStepFlag makes no difference. With a
-// delay per ingress port, the estimated one-way delay of the link that the message came over is added here.
+// travels in front of the frame to the egress MAC, which adds the moment of transmission to it and puts the sum, in
+// whole nanoseconds, where the correctionField was taken out (transmit_correction.p4). twoStepFlag makes no difference.
+// With a delay per ingress port, the estimated one-way delay of the link that the message came over is added here.
 
-control TransparentClock(inout egress_headers_t hdr,
-                         inout egress_metadata_t meta,
-                         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+control TransparentClock(inout ingress_headers_t hdr,
+                         inout ingress_metadata_t meta,
+                         in ingress_intrinsic_metadata_t ig_intr_md) {
 
     // TNA does not multiply, and its unit is 1 ns whatever scaled_ns_per_unit says. Fractions are left out.
+    // Adders have 32 bits and no carry: 48 bits are two pieces of 24, and carries gather above the lower one.
     @id(ACTION_SET_TRANSPARENT_CLOCK)
     action set_transparent_clock(@id(1) bit<32> scaled_ns_per_unit,
                                  @id(2) scaled_ns_t residence_offset) {
         meta.clock_enabled = 1;
-        meta.ns_low = hdr.ptp_correction.ns_low + residence_offset[47:16];
-        meta.ns_low_next = hdr.ptp_correction.ns_low + residence_offset[47:16];   // unless there is a link delay
-        meta.ns_high = hdr.ptp_correction.ns_high + residence_offset[63:48];
+        meta.delta_high = 8w0 ++ residence_offset[63:40];
+        meta.delta_low = 8w0 ++ residence_offset[39:16];
     }
 
     // Filled by the controller (default action): what lies outside of the two MAC stamps.
@@ -29,141 +29,102 @@ control TransparentClock(inout egress_headers_t hdr,
 
     @id(ACTION_SET_LINK_DELAY)
     action set_link_delay(@id(1) scaled_ns_t delay) {
-        meta.ns_low_next = meta.ns_low + delay[47:16];
-        meta.ns_high = meta.ns_high + delay[63:48];
+        meta.delta_high = 8w0 ++ delay[63:40];
+        meta.delta_low = 8w0 ++ delay[39:16];
     }
 
     // Filled by the controller: estimated one-way delay of the link behind each port, in 2^-16 ns, two's
     // complement, less a constant that all ports of the fabric share.
     @id(TABLE_PTP_LINK_DELAY)
     table ptp_link_delay {
-        key = { meta.ingress_port[8:0]: exact @id(1) @name("ingress_port"); }
+        key = { ig_intr_md.ingress_port: exact @id(1) @name("ingress_port"); }
         actions = { set_link_delay; @defaultonly NoAction; }
         default_action = NoAction();
         size = PTP_LINK_DELAY_SIZE;
     }
 
+    // The parser took whole words; what is above 24 bits is not theirs. Above the higher piece it does no harm.
     @hidden
-    action compare_offset() {
-        meta.beyond = hdr.ptp_correction.ns_low |-| meta.ns_low;
-    }
-
-    @hidden
-    action compare_delay() {
-        meta.beyond = meta.ns_low |-| meta.ns_low_next;
+    action cut_words() {
+        meta.ns_low = meta.ns_low & 0x00FFFFFF;
+        meta.stamp_low = meta.stamp_low & 0x00FFFFFF;
     }
 
     @hidden
     action subtract_stamp() {
-        meta.ns_low = meta.ns_low_next - meta.ingress_tstamp[31:0];
-        meta.beyond = meta.ingress_tstamp[31:0] |-| meta.ns_low_next;
-        meta.ns_high = meta.ns_high - meta.ingress_tstamp[47:32];
-    }
-
-    // Adders are 32 bits wide. A sum that is smaller than its first summand has a carry; differences stop at 0,
-    // so it is 0 unless there is a carry or a borrow.
-    @hidden
-    action carry_into_high(bit<16> carry) {
-        meta.ns_high = meta.ns_high + carry;
+        meta.ns_high = meta.ns_high - meta.stamp_high;
+        meta.ns_low = meta.ns_low - meta.stamp_low;
     }
 
     @hidden
-    table carries {
-        key = {
-            meta.carry_1: exact;
-            meta.carry_2: exact;
-            meta.borrow: exact;
-        }
-        actions = { carry_into_high; }
-        const default_action = carry_into_high(0);
-        const entries = {
-            (0, 0, 1): carry_into_high(0xFFFF);
-            (0, 1, 0): carry_into_high(1);
-            (1, 0, 0): carry_into_high(1);
-            (1, 1, 0): carry_into_high(2);
-            (1, 1, 1): carry_into_high(1);
-        }
-    }
-
-    // Where the correctionField and the UDP checksum are, in bytes from the start of the Ethernet header.
-    @hidden
-    action tell_mac(bit<8> correction_offset, bit<8> checksum_offset) {
-        hdr.ptp_metadata.setValid();
-        hdr.ptp_metadata.udp_cksum_byte_offset = checksum_offset;
-        hdr.ptp_metadata.cf_byte_offset = correction_offset;
-        hdr.ptp_metadata.updated_cf = meta.ns_high ++ meta.ns_low;
-        hdr.ptp_correction.setInvalid();
-        eg_oport_md.update_delay_on_tx = 1;
-        meta.corrected = 1;
-        meta.event = EVENT_PTP_CORRECTED;
+    action add_offset() {
+        meta.ns_high = meta.ns_high + meta.delta_high;
+        meta.ns_low = meta.ns_low + meta.delta_low;
     }
 
     @hidden
-    table ptp_offsets {
-        key = {
-            hdr.vlan.isValid(): exact;
-            hdr.ipv4.isValid(): exact;
-            hdr.ipv6.isValid(): exact;
-            meta.update_udp_checksum: exact;
-        }
-        actions = { tell_mac; @defaultonly NoAction; }
-        const default_action = NoAction();
-        const entries = {
-            (false, false, false, 0): tell_mac(22, PTP_NO_UDP_CHECKSUM);
-            (true,  false, false, 0): tell_mac(26, PTP_NO_UDP_CHECKSUM);
-            (false, true,  false, 0): tell_mac(50, PTP_NO_UDP_CHECKSUM);
-            (true,  true,  false, 0): tell_mac(54, PTP_NO_UDP_CHECKSUM);
-            (false, false, true,  0): tell_mac(70, PTP_NO_UDP_CHECKSUM);
-            (true,  false, true,  0): tell_mac(74, PTP_NO_UDP_CHECKSUM);
-            (false, true,  false, 1): tell_mac(50, 40);
-            (true,  true,  false, 1): tell_mac(54, 44);
-            (false, false, true,  1): tell_mac(70, 60);
-            (true,  false, true,  1): tell_mac(74, 64);
-        }
+    action add_link() {
+        meta.ns_high = meta.ns_high + meta.delta_high;
+        meta.ns_low = meta.ns_low + meta.delta_low;
     }
 
-    // At its limit, a correctionField is left alone.
+    // Carries and borrows, with their sign.
+    @hidden
+    action take_carry() {
+        meta.delta_high = (bit<32>)((int<32>)meta.ns_low >> 24);
+    }
+
+    @hidden
+    action add_carry() {
+        hdr.bridged_ptp.ns_high = meta.ns_high + meta.delta_high;
+        hdr.bridged_ptp.ns_low = meta.ns_low;
+    }
+
+    @hidden
+    action leave_alone() {
+        hdr.bridged.kind = KIND_PTP_EVENT;
+    }
+
+    @hidden
+    action correct() {
+        hdr.bridged_ptp.setValid();
+        hdr.bridged.kind = KIND_PTP_CORRECTED;
+    }
+
     @hidden
     action too_big() {
-        meta.clock_enabled = 0;
-        meta.event = EVENT_PTP_TOO_BIG;
+        hdr.bridged.kind = KIND_PTP_TOO_BIG;
     }
 
+    // A message that carries INT is none here: the parser has not looked behind its DSCP. Those of the controller have
+    // no ingress stamp.
     @hidden
-    table correction_limit {
+    table ptp_kind {
         key = {
-            hdr.ptp_correction.ns_high: exact;
-            hdr.ptp_correction.ns_low: exact;
-            hdr.ptp_correction.fraction: exact;
+            meta.ptp_event: ternary;
+            meta.clock_enabled: ternary;
+            meta.ptp_too_big: ternary;
+            ig_intr_md.ingress_port: ternary;
         }
-        actions = { too_big; @defaultonly NoAction; }
+        actions = { leave_alone; correct; too_big; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (0x7FFF, 0xFFFFFFFF, 0xFFFF): too_big();
+            (1, 0, _, _): leave_alone();
+            (1, _, _, CPU_PORT): leave_alone();
+            (1, _, 1, _): too_big();
+            (1, _, 0, _): correct();
         }
     }
 
     apply {
+        cut_words();
+        subtract_stamp();
+        ptp_link_delay.apply();
+        add_link();
         transparent_clock.apply();
-        correction_limit.apply();
-        if (meta.clock_enabled == 1) {
-            compare_offset();
-            if (meta.beyond != 0) {
-                meta.carry_1 = 1;
-            }
-            ptp_link_delay.apply();
-            compare_delay();
-            if (meta.beyond != 0) {
-                meta.carry_2 = 1;
-            }
-            subtract_stamp();
-            if (meta.beyond != 0) {
-                meta.borrow = 1;
-            }
-            carries.apply();
-            ptp_offsets.apply();
-        } else {
-            meta.update_udp_checksum = 0;
-        }
+        add_offset();
+        take_carry();
+        add_carry();
+        ptp_kind.apply();
     }
 }

@@ -26,7 +26,7 @@ control Watchlist(inout ingress_headers_t hdr, inout ingress_metadata_t meta) {
     action int_postcard(@id(1) int_bitmap_t report_metadata_bits, @id(2) bit<1> change_only) {
         meta.postcard = 1;
         hdr.bridged.bitmap = report_metadata_bits;
-        meta.change_only = change_only;
+        hdr.bridged.change_only = change_only;
     }
 
     @id(ACTION_INT_EXEMPT)

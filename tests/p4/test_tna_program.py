@@ -97,55 +97,115 @@ def test_latency_masks_clear_the_low_bits() -> None:
     assert masks == {shift: 0xFFFFFFFF >> shift << shift for shift in range(32)}
 
 
+# ---- values of a hop
+
+
+@pytest.mark.parametrize(
+    ("prefix", "headers"),
+    [
+        ("high", ("node_id", "level1_ports", "hop_latency", "queue")),
+        ("middle", ("ingress_tstamp", "egress_tstamp", "level2_ports", "tx_utilization")),
+    ],
+)
+def test_values_of_four_bits_are_those_of_the_bitmap(prefix: str, headers: tuple[str, ...]) -> None:
+    """Bits of the bitmap, highest first, are the headers in their order; each entry writes its own."""
+    actions = dict(re.findall(rf"action {prefix}_(\w)\(\) \{{ (.*?) \}}", TNA["hop_values.p4"]))
+    rows = entries("hop_values.p4", f"values_{prefix}")
+    assert [number(keys[0]) for keys, _, _ in rows] == list(range(1, 16))
+    for keys, action, _ in rows:
+        bits = number(keys[0])
+        expected = [name for bit, name in enumerate(headers) if bits >> 3 - bit & 1]
+        written = re.findall(r"write_(\w+)\(\);", actions[action.removeprefix(f"{prefix}_")])
+        assert written == expected
+
+
+# ---- what fits
+
+
+def test_pushes_are_what_a_hop_takes() -> None:
+    """An entry of w words takes 4w bytes up to the MTU and w words of the 255 that a shim can say.
+
+    A source adds shim and header, 16 bytes, of which the shim counts three words.
+    """
+    rows = entries("int_push.p4", "push_decision")
+    pushed, started = {}, {}
+    for keys, action, arguments in rows:
+        if action == "push":
+            kind, _, _, _, words, in_header, headroom, shim = keys
+            assert (kind, in_header) == ("KIND_INT_TRANSIT", words)
+            pushed[int(words)] = (headroom, shim, [int(value) for value in arguments])
+        elif action == "start_with_hop":
+            assert keys[0] == "KIND_INT_SOURCE"
+            started[int(keys[4])] = (keys[6], [int(value) for value in arguments])
+    assert sorted(pushed) == sorted(started) == list(range(1, 14))
+    for words, (headroom, shim, arguments) in pushed.items():
+        assert headroom == f"{4 * words} .. 0xFFFF"
+        assert shim == f"0 .. {255 - words}"
+        assert arguments == [words, 4 * words]
+    for words, (headroom, arguments) in started.items():
+        assert headroom == f"{4 * words + 16} .. 0xFFFF"
+        assert arguments == [words + 3, 4 * words + 16]
+
+
 # ---- transparent clock
 
 
-def carry(rows: list[tuple[list[str], int]], *values: bool) -> int:
-    """The row of these carries and this borrow."""
-    for keys, added in rows:
-        if all(bool(int(key)) == value for key, value in zip(keys, values, strict=True)):
-            return added
-    return 0  # the table's default action
-
-
-def in_pieces(correction_ns: int, offset_ns: int, delay_ns: int, stamp_ns: int) -> int:
-    """What transparent_clock.p4 computes: 32-bit adders, comparisons, a carry table."""
-    rows = [(keys, number(a)) for keys, _, (a,) in entries("transparent_clock.p4", "carries")]
-    low, high = correction_ns & 0xFFFFFFFF, correction_ns >> 32
-    low_1 = low + offset_ns & 0xFFFFFFFF
-    high = high + (offset_ns >> 32) & 0xFFFF
-    carry_1 = max(low - low_1, 0)
-    low_2 = low_1 + delay_ns & 0xFFFFFFFF
-    high = high + (delay_ns >> 32) & 0xFFFF
-    carry_2 = max(low_1 - low_2, 0)
-    low_3 = low_2 - stamp_ns & 0xFFFFFFFF
-    borrow = max((stamp_ns & 0xFFFFFFFF) - low_2, 0)
-    high = high - (stamp_ns >> 32) & 0xFFFF
-    high = high + carry(rows, carry_1 > 0, carry_2 > 0, borrow > 0) & 0xFFFF
-    return high << 32 | low_3
+def in_pieces(correction_ns: int, offset_ns: int, delay_ns: int, stamp_ns: int, dirt: int) -> int:
+    """What transparent_clock.p4 computes with 32-bit adders, and whatever was above 24 bits."""
+    word, piece = 0xFFFFFFFF, 0xFFFFFF
+    high = (correction_ns >> 24 & piece) | dirt << 24
+    low = ((correction_ns & piece) | dirt << 24) & piece
+    stamp_high = (stamp_ns >> 24 & piece) | dirt << 24
+    stamp_low = ((stamp_ns & piece) | dirt << 24) & piece
+    high = high - stamp_high & word
+    low = low - stamp_low & word
+    for added in (offset_ns, delay_ns):
+        high = high + (added >> 24 & piece) & word
+        low = low + (added & piece) & word
+    signed = low - (1 << 32) if low >> 31 else low
+    high = high + (signed >> 24) & word
+    return (high & piece) << 24 | (low & piece)
 
 
 def test_correction_in_pieces_is_the_sum() -> None:
-    """Three 48-bit additions made of 32-bit and 16-bit ones are right for every carry and sign."""
+    """Three 48-bit additions made of two 24-bit pieces are right for every carry and sign."""
     source = random.Random(1)
-    edges = [0, 1, 0xFFFFFFFF, 1 << 32, (1 << 32) - 2, BITS_48, 1 << 47]
-    values = edges + [source.getrandbits(source.choice((8, 31, 32, 33, 48))) for _ in range(60)]
+    edges = [0, 1, 0xFFFFFF, 1 << 24, (1 << 24) - 2, BITS_48, 1 << 47]
+    values = edges + [source.getrandbits(source.choice((8, 23, 24, 25, 48))) for _ in range(60)]
     for _ in range(20000):
         correction, offset, delay, stamp = (source.choice(values) for _ in range(4))
         expected = correction + offset + delay - stamp & BITS_48
-        assert in_pieces(correction, offset, delay, stamp) == expected
+        assert in_pieces(correction, offset, delay, stamp, source.getrandbits(8)) == expected
+
+
+def test_clock_takes_the_nanoseconds_of_its_parameters() -> None:
+    """Offset and delay are 2^-16 ns: bits 16 to 39 are the lower piece, 40 to 63 the higher."""
+    text = TNA["transparent_clock.p4"]
+    for name, parameter in (("offset", "residence_offset"), ("link", "delay")):
+        assert f"meta.{name}_high = 8w0 ++ {parameter}[63:40];" in text
+        assert f"meta.{name}_low = 8w0 ++ {parameter}[39:16];" in text
+    assert "(int<32>)meta.ns_low >> 24" in text
 
 
 def test_mac_is_told_where_the_fields_are() -> None:
-    """Offsets from the start of Ethernet: tag 4, IPv4 20, IPv6 40, UDP 8, and 8 of PTP."""
-    rows = entries("transparent_clock.p4", "ptp_offsets")
-    assert len(rows) == 10
-    for (vlan, ipv4, ipv6, checksum), _, (correction_at, checksum_at) in rows:
+    """Offsets from the start of Ethernet: tag 4, IPv4 20, IPv6 40, UDP 8, and 8 of PTP.
+
+    A UDP checksum of 0 is left alone; its entry comes before the one for all others.
+    """
+    rows = entries("transmit_correction.p4", "ptp_offsets")
+    told = [(keys, arguments) for keys, action, arguments in rows if action == "tell_mac"]
+    assert len(told) == 10
+    seen = set()
+    for (kind, vlan, ipv4, ipv6, checksum), (correction_at, checksum_at) in told:
+        assert kind == "KIND_PTP_CORRECTED"
         udp_at = 14 + 4 * (vlan == "true") + 20 * (ipv4 == "true") + 40 * (ipv6 == "true")
         over_udp = "true" in (ipv4, ipv6)
         assert number(correction_at) == udp_at + 8 * over_udp + 8
-        expected = str(udp_at + 6) if checksum == "1" else "PTP_NO_UDP_CHECKSUM"
-        assert checksum_at == expected
+        none = not over_udp or checksum == "0"
+        assert checksum_at == ("PTP_NO_UDP_CHECKSUM" if none else str(udp_at + 6))
+        if over_udp and checksum == "_":
+            assert (vlan, ipv4, ipv6, "0") in seen
+        seen.add((vlan, ipv4, ipv6, checksum))
 
 
 # ---- sink
@@ -201,16 +261,32 @@ def test_mirror_headers_have_the_sizes_that_lengths_count_on() -> None:
         assert bits == 8 * int(sizes[f"{header.upper()}_BYTES"])
 
 
+@pytest.mark.parametrize("header", ["received", "hop", "ptp"])
+def test_mirror_headers_are_read_as_they_were_written(header: str) -> None:
+    """The egress parser's view of a mirrored header has the same fields at the same bits."""
+
+    def places(name: str) -> dict[str, tuple[int, int]]:
+        found, at = {}, 0
+        for field, bits in header_bits(name):
+            found[field] = (at, at + bits)
+            at += bits
+        return found
+
+    written, read = places(f"mirror_{header}_t"), places(f"mirrored_{header}_t")
+    written.pop("correction_field", None)  # read as a header of its own
+    for whole, first, last in (
+        ("report_types", "report_type", "inner_type"),
+        ("report_flags", "dropped", "reserved"),
+        ("report_seq", "version", "sequence_number"),
+    ):
+        assert written.pop(whole) == (read[first][0], read[last][1])
+    assert written.items() <= read.items()
+    assert max(end for _, end in written.values()) == max(end for _, end in read.values())
+
+
 def test_mirror_headers_are_filled_in_their_order() -> None:
     """As many values as fields, each named like its field or known to be it."""
-    other_names = {
-        "kind": "mirror_kind",
-        "sequence_number": "report_seq",
-        "bitmap": "report_bits",
-        "correction_ns_high": "ns_high",
-        "correction_ns_low": "ns_low",
-        "correction_fraction": "fraction",
-    }
+    other_names = {"kind": "mirror_kind", "bitmap": "report_bits"}
     seen = set()
     for header, values in emitted():
         names = [value.split(".")[-1] for value in values]
@@ -222,15 +298,32 @@ def test_mirror_headers_are_filled_in_their_order() -> None:
     assert seen == {"mirror_received_t", "mirror_hop_t", "mirror_ptp_t"}
 
 
+def test_mirrored_headers_fit_the_mirror() -> None:
+    """48 bytes at most, a byte of them for the mirror's type and two for its session."""
+    for header in ("mirror_received_t", "mirror_hop_t", "mirror_ptp_t"):
+        assert sum(bits for _, bits in header_bits(header)) // 8 + 3 <= 48
+
+
+def test_report_sequence_numbers_wrap_below_version_and_hardware_id() -> None:
+    """Version 2, hardware id 0 or 1, and 22 bits that start and end at all zeros and all ones."""
+    text = TNA["target.p4"]
+    for gress, hw_id in (("INGRESS", 0), ("EGRESS", 1)):
+        assert f"FIRST_OF_{gress} " in text
+        assert re.search(
+            rf"FIRST_OF_{gress}\s+= \(REPORT_VERSION \+\+ 6w{hw_id} \+\+ 22w0\);", text
+        )
+        assert re.search(
+            rf"LAST_OF_{gress}\s+= \(REPORT_VERSION \+\+ 6w{hw_id} \+\+ 22w0x3FFFFF\);", text
+        )
+
+
 def test_bridged_and_mirrored_kinds_are_distinct() -> None:
     """The first byte tells the egress parser what follows: the highest bit is the mirror's."""
     found = re.findall(r"packet_kind_t (KIND_\w+)\s*= (0x\w\w);", TNA["target.p4"])
     kinds = {name: int(value, 16) for name, value in found}
-    flags = ("PORT_KNOWN", "DROPPED", "CONGESTED", "TRACKED", "ETHERNET", "IPV4", "IPV6")
     mirrored = [kinds.pop(f"KIND_{name}") for name in ("RECEIVED", "HOP", "PTP")]
-    for flag in flags:
-        assert kinds.pop(f"KIND_{flag}") < 0x40
-    assert len(kinds) == len(set(kinds.values())) == 6
+    assert kinds.pop("KIND_WITH_ETHERNET") & 0xE0 == 0
+    assert len(kinds) == len(set(kinds.values())) == 8
     assert max(kinds.values()) < 0x80 <= min(mirrored)
     # Read like any packet with UDP, and no further.
     assert set(kinds) - set(re.findall(r"KIND_\w+", TNA["egress_parser.p4"])) <= {"KIND_INT_SOURCE"}
