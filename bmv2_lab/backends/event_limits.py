@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bmv2_lab.evidence import Evidence
+from bmv2_lab.fabric_of import inner_links
 from bmv2_lab.lab_run import LabRun
 from bmv2_lab.scenarios.disturbances import (
     ClockStep,
@@ -50,6 +51,8 @@ def _limits(run: LabRun) -> Iterator[Limit]:
                 yield _of_step(event)
             case NtpFallback() | PfcStorm():
                 raise AssertionError("refused before")
+    if not run.scenario.events and (run.scenario.bad_link_share or run.scenario.tier_gradient_ns):
+        yield _of_asymmetry(run.scenario.bad_link_ns_min / 4)
     if run.scenario.wrong_correction is not None:
         unit_ns = run.scenario.nuisance.stamp_unit_ns
         yield from _of_wrong_correction(
@@ -176,6 +179,29 @@ def _of_step(event: ClockStep) -> Limit:
         name="jump of the switch's stamps less the true one, ns",
         measure=error_ns,
         at_most=STEP_ERROR_NS_MAX,
+    )
+
+
+def _of_asymmetry(off_ns_max: float) -> Limit:
+    """Every asymmetry that was made is in the telemetry, and no other of its size.
+
+    By the fastest packet in each direction: waking up only ever makes packets late.
+    """
+
+    def largest_ns(evidence: Evidence) -> float:
+        errors_ns = []
+        for index in inner_links(evidence.fabric):
+            there_ns = evidence.one_way_ns(index, reverse=False)
+            back_ns = evidence.one_way_ns(index, reverse=True)
+            if len(there_ns) and len(back_ns):
+                a_ns = (there_ns.min() - back_ns.min()) / 2
+                errors_ns.append(a_ns - evidence.true_a_ns(evidence.fabric.links[index].name))
+        return float(np.abs(errors_ns).max())
+
+    return Limit(
+        name="measured less true a_uv of any link, largest, ns",
+        measure=largest_ns,
+        at_most=off_ns_max,
     )
 
 
