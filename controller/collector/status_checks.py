@@ -10,6 +10,7 @@ from controller.collector.status_clock import clock_readings
 from controller.fabric import Fabric
 from controller.telemetry.codec import DecodeReason
 from controller.telemetry.detect import detect_profiles
+from controller.telemetry.profiles import DIALECTS, Dialect
 from controller.telemetry.rejected import UNKNOWN_SENDER
 from controller.telemetry.topology import TelemetryFabric
 
@@ -19,6 +20,8 @@ SILENT_S = 60.0
 """A device that has sent reports and sends none for so long is silent."""
 QUIET_S = 10.0
 """Without any report for so long, nothing arrives; shorter, it may just have started."""
+VERSIONS_MIN = 8
+"""Refused payloads of one node that must agree on their version: damage does not."""
 LOST_SHARE = 0.001
 FILTERED_SHARE = 0.5
 LONE_SHARE = 0.9
@@ -126,27 +129,46 @@ def _profiles(
 ) -> Iterator[Diagnosis]:
     """Devices whose refused reports make sense under another profile."""
     for node_id, payloads in sorted(state.rejected_samples.items()):
-        matches = detect_profiles(payloads, view)
-        if not matches:
-            continue
         node = view.nodes.get(node_id)
         declared = None if node is None else node.dialect.name
-        if declared in [match.profile for match in matches]:
-            continue
-        match = matches[0]
-        if node is None:
-            who, key = "a device whose id is elsewhere in its reports", "dialect of its model"
+        matches = detect_profiles(payloads, view)
+        names = [match.profile for match in matches]
+        if names and declared not in names:
+            summary, seen = f"its reports are {names[0]}, not {declared}", matches[0].evidence
+            step = f"Set {{key}} to {names[0]} in fabric.yaml and start the collector again."
+        elif node is not None and (other := _other_version(payloads, node.dialect)) is not None:
+            names = [item.name for item in DIALECTS.values() if item.report_version == other]
+            summary = f"its reports are of version {other}, those of {declared} are not"
+            seen = (f"{len(payloads)} of {len(payloads)} refused payloads begin with {other:x}",)
+            step = "Set {key} in fabric.yaml to the one of these that the device speaks: "
+            step += ", ".join(names) + "."
         else:
-            who = _name(node_id, evidence.fabric)
-            model = _switch_model(node_id, evidence.fabric)
-            key = f"models.{model}.dialect"
+            continue
+        key = "the dialect of its model"
+        if node is not None:
+            key = f"models.{_switch_model(node_id, evidence.fabric)}.dialect"
+        who = (
+            "A device that the reports do not name"
+            if node is None
+            else _name(node_id, evidence.fabric)
+        )
         yield Diagnosis(
             cause=Cause.WRONG_PROFILE,
             severity=Severity.ERROR,
-            summary=f"{who}: its reports are {match.profile}, not {declared or 'as declared'}.",
-            evidence=match.evidence,
-            next_step=f"Set {key} to {match.profile} in fabric.yaml and start the collector again.",
+            summary=f"{who}: {summary}.",
+            evidence=seen,
+            next_step=step.format(key=key),
         )
+
+
+def _other_version(payloads: Sequence[bytes], declared: Dialect) -> int | None:
+    """The version that all refused payloads have, where it is not the declared one."""
+    versions = {payload[0] >> 4 for payload in payloads if payload}
+    if len(versions) != 1 or len(payloads) < VERSIONS_MIN:
+        return None
+    (version,) = versions
+    known = {item.report_version for item in DIALECTS.values()}
+    return version if version in known - {declared.report_version} else None
 
 
 def _clocks(
