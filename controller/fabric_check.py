@@ -5,9 +5,11 @@ Pure. Each problem carries the path of the key to blame (as in the file), so tha
 file can name its line, and a generator's fabric can be checked without a file.
 """
 
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
+from operator import itemgetter
 
 import networkx as nx
 
@@ -17,6 +19,7 @@ from controller.fabric_check_telemetry import (
     FabricProblem,
     check_measuring,
     collector_addresses,
+    collector_paths,
     device_port,
     known,
     repeats,
@@ -179,7 +182,7 @@ def _own_ports(switch: Switch, path: KeyPath, target: Target) -> Iterator[Fabric
         )
     if switch.report_port is None:
         return
-    reserved = {switch.cpu_port: "cpu_port", **target.reserved_ports}
+    reserved = {**target.reserved_ports, switch.cpu_port: "cpu_port"}
     if switch.report_port in reserved:
         yield FabricProblem(
             (*path, "report_port"),
@@ -302,6 +305,7 @@ def _prefixes(fabric: Fabric) -> Iterator[FabricProblem]:
                 attached.setdefault(near.node, []).append(switches[far.node])
     yield from _overlaps("prefixes", [switch.prefixes for switch in fabric.switches])
     yield from _overlaps("ipv6_prefixes", [switch.ipv6_prefixes for switch in fabric.switches])
+    yield from _elsewhere(fabric, attached)
     for index, host in enumerate(fabric.hosts):
         for switch in attached[host.name]:
             path: KeyPath = ("hosts", index, "ip")
@@ -316,6 +320,43 @@ def _prefixes(fabric: Fabric) -> Iterator[FabricProblem]:
             if host.ipv6 is not None:
                 address = IPv6Address(host.ipv6)
                 yield from _outside(("hosts", index, "ipv6"), address, switch, switch.ipv6_prefixes)
+
+
+def _elsewhere(fabric: Fabric, attached: dict[str, list[Switch]]) -> Iterator[FabricProblem]:
+    """What a switch declares as its own is behind that switch."""
+    found: list[tuple[KeyPath, IPv4Address | IPv6Address, set[str]]] = []
+    for index, host in enumerate(fabric.hosts):
+        names = {switch.name for switch in attached[host.name]}
+        found.append((("hosts", index, "ip"), IPv4Address(host.ip), names))
+        if host.ipv6 is not None:
+            found.append((("hosts", index, "ipv6"), IPv6Address(host.ipv6), names))
+    for path, collector in zip(collector_paths(fabric), fabric.collectors, strict=True):
+        end = collector.attached
+        names = set() if end is None else {end.node}
+        found.append(((*path, "ip"), IPv4Address(collector.ip), names))
+    # Prefixes do not overlap: what an address can be in is the last one that starts before it.
+    starts: dict[int, list[tuple[int, IpNetwork, str]]] = {
+        version: sorted(
+            ((int(prefix.network_address), prefix, switch.name) for prefix, switch in of_version),
+            key=itemgetter(0),
+        )
+        for version, of_version in (
+            (4, [(p, s) for s in fabric.switches for p in s.prefixes]),
+            (6, [(p, s) for s in fabric.switches for p in s.ipv6_prefixes]),
+        )
+    }
+    for path, address, names in found:
+        declared = starts[address.version]
+        place = bisect_right(declared, int(address), key=itemgetter(0)) - 1
+        if place < 0:
+            continue
+        _, prefix, name = declared[place]
+        if name not in names and address in prefix:
+            yield FabricProblem(
+                path,
+                f"{address} is in a prefix of {name}, but not cabled to it; "
+                "expected an address outside",
+            )
 
 
 def _overlaps(key: str, prefixes: Sequence[Sequence[IpNetwork]]) -> Iterator[FabricProblem]:

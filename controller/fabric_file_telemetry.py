@@ -33,6 +33,13 @@ from controller.yaml_positions import KeyPath
 Node = dict[str, Any]
 """A mapping that has passed the schema."""
 
+NO_DEVICE = (0, 127)
+"""First octets of addresses that are this host's own, or nobody's (RFC 6890)."""
+IPV4_MULTICAST = 0xE
+"""First four bits of multicast; above it are reserved addresses and broadcast."""
+IPV6_MULTICAST = 0xFF
+IPV6_LOOPBACK = 1
+
 
 class BadValue(Exception):
     """A text that the schema's pattern lets through, but that is no such value."""
@@ -44,23 +51,33 @@ class BadValue(Exception):
 
 
 def read_ip(text: str, path: KeyPath) -> int:
-    """An IPv4 address."""
+    """An IPv4 address of a device: not one of a group, of everybody or of nobody."""
     try:
-        return parse_ip(text)
+        ip = parse_ip(text)
     except ValueError as error:
         raise BadValue(
             path, f"{shown(text)} is not valid; expected an IPv4 address such as 10.0.1.2"
         ) from error
+    if ip >> 24 in NO_DEVICE or ip >> 28 >= IPV4_MULTICAST:
+        raise BadValue(
+            path, f"{shown(text)} is no device's; expected a unicast address such as 10.0.1.2"
+        )
+    return ip
 
 
 def read_ipv6(text: str, path: KeyPath) -> int:
-    """An IPv6 address."""
+    """An IPv6 address of a device."""
     try:
-        return parse_ipv6(text)
+        ip = parse_ipv6(text)
     except ValueError as error:
         raise BadValue(
             path, f"{shown(text)} is not valid; expected an IPv6 address such as fd00:0:1::2"
         ) from error
+    if ip <= IPV6_LOOPBACK or ip >> 120 == IPV6_MULTICAST:
+        raise BadValue(
+            path, f"{shown(text)} is no device's; expected a unicast address such as fd00:0:1::2"
+        )
+    return ip
 
 
 def read_prefix(text: str, path: KeyPath) -> IPv4Network:

@@ -141,7 +141,7 @@ def _served(
         for collector in fabric.collectors
         if collector.attached is not None and collector.attached.node == switch.name
     ]
-    return tuple(served)
+    return tuple(dict.fromkeys(served))
 
 
 def _routes_of(

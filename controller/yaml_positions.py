@@ -24,6 +24,10 @@ NODE_COUNT_MAX = 300_000
 """Values in a document, aliases expanded; a fabric of 200 switches has about 50,000."""
 
 
+_LIBRARY_ERRORS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+"""What ruamel.yaml lets through: of impossible dates, mappings as keys, damaged tags and so on."""
+
+
 class YamlProblem(Exception):
     """A document that cannot be used, with the line (from 1) and the key where it shows."""
 
@@ -82,7 +86,7 @@ def parse_yaml(text: str) -> YamlDocument:
             key="(yaml)",
             message=_one_line(f"{error.problem or error.context}; expected YAML 1.2"),
         ) from error
-    except (YAMLError, ValueError) as error:  # ValueError: an impossible date, for one
+    except (YAMLError, *_LIBRARY_ERRORS) as error:
         raise YamlProblem(
             line=1, key="(yaml)", message=_one_line(f"{error}; expected YAML 1.2")
         ) from error
