@@ -83,5 +83,7 @@ class Evidence:
     """None for a capture."""
     state: CollectorState | None = None
     """None where no collector runs."""
+    state_age_s: float = 0.0
+    """How old the state is: it grows while an output makes the collector wait."""
     is_live: bool = True
     """False for a capture: then nothing is still to come."""

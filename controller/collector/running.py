@@ -7,10 +7,12 @@ buffer has no room for. Other threads read `state`, which is replaced as a whole
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from controller.collector.batch import ReportBatch
 from controller.collector.cores import Core
+from controller.collector.outputs.output import OutputCounters
 from controller.collector.outputs.pump import OutputPump
 from controller.collector.state import (
     CollectorState,
@@ -74,6 +76,10 @@ class RunningCollector:
         self.state = self._picture()
         """The newest picture; safe to read from any thread."""
 
+    def live_state(self) -> CollectorState:
+        """The newest picture, outputs as they are now: also while the loop waits for one."""
+        return replace(self.state, outputs=self._outputs())
+
     @property
     def hop_count(self) -> int:
         """Hops handed over so far."""
@@ -85,7 +91,7 @@ class RunningCollector:
             self._loop(is_ended)
         finally:
             self._source.close()
-        self._hand_over(self._core.flush())
+        self._hand_over(self._core.flush(), is_ended)
         self._pump.close()
         self.state = self._picture()
 
@@ -101,18 +107,18 @@ class RunningCollector:
             now_ns = self._monotonic_ns()
             if now_ns >= next_drain_ns:
                 next_drain_ns = now_ns + DRAIN_INTERVAL_NS
-                self._hand_over(self._core.drain())
+                self._hand_over(self._core.drain(), is_ended)
             if now_ns >= next_state_ns:
                 next_state_ns = now_ns + STATE_INTERVAL_NS
                 self.state = self._picture()
             if batch is None:
                 self._source.wait(WAIT_NS)
 
-    def _hand_over(self, collection: Collection) -> None:
+    def _hand_over(self, collection: Collection, is_ended: Callable[[], bool]) -> None:
         self._hops += len(collection.hops)
         self._pairing = self._pairing.with_collection(collection)
         before_ns = self._monotonic_ns()
-        self._pump.write(collection)
+        self._pump.write(collection, is_ended)
         self._output_ns += self._monotonic_ns() - before_ns
 
     def _picture(self) -> CollectorState:
@@ -124,7 +130,7 @@ class RunningCollector:
             now_collector_ns=now_ns,
             counters=counters,
             receive=self._source.receive_counters,
-            outputs={output.name: output.counters for output in self._pump.outputs},
+            outputs=self._outputs(),
             pairing=self._pairing,
             last_report_ns=self._last_reports.see(counters, now_ns),
             decode_cpu_ns=self._decode_cpu_ns,
@@ -132,3 +138,6 @@ class RunningCollector:
             samples=self._samples.samples,
             rejected_samples=self._core.rejected_samples,
         )
+
+    def _outputs(self) -> dict[str, OutputCounters]:
+        return {output.name: output.counters for output in self._pump.outputs}

@@ -22,6 +22,8 @@ QUIET_S = 10.0
 """Without any report for so long, nothing arrives; shorter, it may just have started."""
 VERSIONS_MIN = 8
 """Refused payloads of one node that must agree on their version: damage does not."""
+STALLED_S = 5.0
+"""The picture is made anew every second; one as old as this means that the loop waits."""
 LOST_SHARE = 0.001
 FILTERED_SHARE = 0.5
 LONE_SHARE = 0.9
@@ -305,8 +307,21 @@ def _losses(
 
 
 def _outputs(
-    _evidence: Evidence, state: CollectorState, _view: TelemetryFabric
+    evidence: Evidence, state: CollectorState, _view: TelemetryFabric
 ) -> Iterator[Diagnosis]:
+    if evidence.state_age_s > STALLED_S:
+        yield Diagnosis(
+            cause=Cause.OUTPUT_STALLED,
+            severity=Severity.ERROR,
+            summary=f"The collector has waited for an output for {evidence.state_age_s:.0f} s and "
+            "receives nothing meanwhile.",
+            evidence=tuple(
+                f"{name}: {output.waiting_parts} parts wait for confirmation"
+                for name, output in state.outputs.items()
+            ),
+            next_step="Look at the server or disk behind the output. With when_full=drop the "
+            "collector would go on without it.",
+        )
     for name, output in state.outputs.items():
         if not (output.dropped_parts or output.failed_parts):
             continue

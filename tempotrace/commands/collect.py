@@ -166,13 +166,14 @@ def _endpoint(
     ports += collect_status.missing_ports(fabric, [udp_port for _host, udp_port in addresses])
 
     def status() -> dict[str, object]:
-        state = collector.state
-        evidence = Evidence(fabric=fabric, ports=ports, state=state)
+        state = collector.live_state()
+        age_s = (time.time_ns() - state.now_collector_ns) / 1e9
+        evidence = Evidence(fabric=fabric, ports=ports, state=state, state_age_s=age_s)
         return status_page(diagnose(evidence), state)
 
     try:
         endpoint = Endpoint(
-            host, port, metrics=lambda: metrics_text(collector.state, names), status=status
+            host, port, metrics=lambda: metrics_text(collector.live_state(), names), status=status
         )
     except OSError as error:
         raise InputError(f"collect: cannot serve on {metrics}: {error.strerror}") from None

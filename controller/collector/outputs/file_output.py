@@ -8,7 +8,7 @@ written behind a cut part.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from controller.collector.outputs.output import (
@@ -16,6 +16,7 @@ from controller.collector.outputs.output import (
     OutputCounters,
     OutputError,
     OutputSpec,
+    never,
     whole_option,
 )
 from controller.collector.outputs.part import Part, encode_part, read_parts
@@ -81,7 +82,7 @@ class FileOutput:
         """Totals so far; a part is acknowledged when the kernel has it (the disk, with `sync`)."""
         return self._counters
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, give_up: Callable[[], bool] = never) -> None:
         """Append a part. A folder that cannot be written any more raises OSError."""
         data = encode_part(part)
         if self._written and self._written + len(data) > self._rotate_bytes:

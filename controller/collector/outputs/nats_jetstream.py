@@ -28,6 +28,8 @@ from controller.collector.outputs.output import (
     OutputError,
     OutputSpec,
     WhenFull,
+    never,
+    wait_for_room,
     whole_option,
 )
 from controller.collector.outputs.part import Part, encode_part
@@ -135,9 +137,9 @@ class JetStreamOutput:
         with self._lock:
             return replace(self._counters, waiting_parts=self._waiting)
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, give_up: Callable[[], bool] = never) -> None:
         """Send a part; returns before it is confirmed."""
-        if not self._room.acquire(blocking=False) and not self._wait_for_room():
+        if not self._room.acquire(blocking=False) and not self._wait_for_room(give_up):
             with self._lock:
                 self._counters = self._counters.dropped(part)
             return
@@ -158,17 +160,17 @@ class JetStreamOutput:
 
     # ------------------------------------------------------------ the caller's thread
 
-    def _wait_for_room(self) -> bool:
+    def _wait_for_room(self, give_up: Callable[[], bool]) -> bool:
         if self._when_full is WhenFull.DROP:
             return False
         before_ns = self._monotonic_ns()
-        self._room.acquire()
+        has_room = wait_for_room(self._room, give_up)
         waited_ns = self._monotonic_ns() - before_ns
         with self._lock:
             self._counters = replace(
                 self._counters, blocked_ns=self._counters.blocked_ns + waited_ns
             )
-        return True
+        return has_room
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every output does, and how the command line names one."""
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, unique
 from typing import Protocol
@@ -8,6 +10,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from controller.collector.outputs.part import Part
 
+GIVE_UP_S = 0.1
+"""How often a waiting output asks whether to give up."""
 PART_BYTES = 512 * 1024
 """Size that parts are split to: half of what a NATS server takes by default."""
 
@@ -81,6 +85,11 @@ class OutputCounters:
         )
 
 
+def never() -> bool:
+    """For writers that wait as long as it takes."""
+    return False
+
+
 class Output(Protocol):
     """Takes parts. `write` is called from one thread; `counters` from any."""
 
@@ -96,11 +105,22 @@ class Output(Protocol):
     def counters(self) -> OutputCounters:
         """Totals so far."""
 
-    def write(self, part: Part) -> None:
-        """Take a part; waits or drops when there is no room, as the output was told."""
+    def write(self, part: Part, give_up: Callable[[], bool] = never) -> None:
+        """Take a part; waits or drops when there is no room, as the output was told.
+
+        `give_up` is asked while waiting: when it says so, the part is dropped and counted.
+        """
 
     def close(self) -> None:
         """Bring what waits to its place, within a time limit, and let go."""
+
+
+def wait_for_room(room: threading.Semaphore, give_up: Callable[[], bool]) -> bool:
+    """Wait for a place; False when told to give up before there is one."""
+    while not room.acquire(timeout=GIVE_UP_S):
+        if give_up():
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

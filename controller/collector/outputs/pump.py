@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From drained collections to numbered parts in every output."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from controller.collector.outputs.output import Output
+from controller.collector.outputs.output import Output, never
 from controller.collector.outputs.part import Part
 from controller.collector.outputs.rows import part_arrays
 from controller.telemetry.collector import Collection, CollectorCounters
@@ -18,7 +18,7 @@ class OutputPump:
         self.run = run
         self._next_part = 0
 
-    def write(self, collection: Collection) -> int:
+    def write(self, collection: Collection, give_up: Callable[[], bool] = never) -> int:
         """Write what a drain gave; returns the number of parts. Nothing in it: no part."""
         if not self.outputs:
             return 0
@@ -29,7 +29,7 @@ class OutputPump:
             part = Part(run=self.run, number=self._next_part, arrays=arrays, totals=totals)
             self._next_part += 1
             for output in self.outputs:
-                output.write(part)
+                output.write(part, give_up)
         return self._next_part - first
 
     def close(self) -> None:

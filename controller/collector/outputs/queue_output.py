@@ -7,7 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from controller.collector.outputs.output import PART_BYTES, OutputCounters, WhenFull
+from controller.collector.outputs.output import (
+    PART_BYTES,
+    OutputCounters,
+    WhenFull,
+    never,
+    wait_for_room,
+)
 from controller.collector.outputs.part import Part
 
 QUEUE_PARTS_MAX = 64
@@ -48,23 +54,27 @@ class QueueOutput:
         with self._lock:
             return replace(self._counters, waiting_parts=self._taken - self._given)
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, give_up: Callable[[], bool] = never) -> None:
         """Put a part into the queue."""
-        if not self._room.acquire(blocking=False):
-            if self._when_full is WhenFull.DROP:
-                with self._lock:
-                    self._counters = self._counters.dropped(part)
-                return
-            before_ns = self._monotonic_ns()
-            self._room.acquire()
-            waited_ns = self._monotonic_ns() - before_ns
+        if not self._room.acquire(blocking=False) and not self._wait_for_room(give_up):
             with self._lock:
-                self._counters = replace(
-                    self._counters, blocked_ns=self._counters.blocked_ns + waited_ns
-                )
+                self._counters = self._counters.dropped(part)
+            return
         with self._lock:
             self._taken += 1
         self._queue.put(part)
+
+    def _wait_for_room(self, give_up: Callable[[], bool]) -> bool:
+        if self._when_full is WhenFull.DROP:
+            return False
+        before_ns = self._monotonic_ns()
+        has_room = wait_for_room(self._room, give_up)
+        waited_ns = self._monotonic_ns() - before_ns
+        with self._lock:
+            self._counters = replace(
+                self._counters, blocked_ns=self._counters.blocked_ns + waited_ns
+            )
+        return has_room
 
     def read(self, timeout_s: float | None = None) -> Part | None:
         """The next part; None after `close` when nothing is left, or when the time is up."""

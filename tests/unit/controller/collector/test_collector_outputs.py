@@ -158,3 +158,13 @@ def test_parts_differ_only_by_what_is_in_them():
     """The same packets under another number are the same content."""
     one = part(0)
     assert replace(one, number=7).part_id == one.part_id
+
+
+def test_waiting_for_room_ends_when_told_to_give_up():
+    """A collector that shall end is not held by a reader that never comes: the part is counted."""
+    output = QueueOutput(parts_max=1)
+    output.write(part(0))
+    asked = iter([False, True])
+    output.write(part(1), lambda: next(asked))
+    assert output.counters.dropped_parts == 1
+    assert output.counters.blocked_ns > 0

@@ -184,6 +184,18 @@ def test_an_output_that_drops_is_named():
     assert found.evidence[0] == "40 packets dropped for want of room"
 
 
+def test_an_output_that_holds_the_collector_up_is_an_error():
+    """The picture grows old while the loop waits; the outputs are as they are now."""
+    state = replace(
+        state_of(whole_paths(), FABRIC),
+        outputs={"nats://h:4222/s": OutputCounters(waiting_parts=64)},
+    )
+    found = diagnose(Evidence(fabric=FABRIC, state=state, state_age_s=30.0))
+    stalled = _only(found, Cause.OUTPUT_STALLED)
+    assert stalled.severity is Severity.ERROR
+    assert stalled.evidence == ("nats://h:4222/s: 64 parts wait for confirmation",)
+
+
 def test_a_fresh_start_says_that_earlier_losses_are_unknown():
     """Healthy, and honest about what came before."""
     found = _causes(whole_paths(), age_s=20.0)
