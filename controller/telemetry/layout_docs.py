@@ -75,7 +75,8 @@ Which of these a device sends, and where it deviates: [dialects.md](dialects.md)
 - On each link the frame is as long as the packet was when it entered the fabric, plus, behind the
   source, shim and INT header (16 bytes) and with INT-MD what each node so far has added. What
   leaves the sink has its first length again. A VLAN tag of a routed link does not show in an IP
-  inner packet and is not counted (4 bytes, 0.3 ns at 100 Gb/s).
+  inner packet: which links have one is declared (`links[].vlan`), and it is not counted (4 bytes,
+  0.3 ns at 100 Gb/s, alike in both directions of a link).
 
 ## What becomes of a report
 
