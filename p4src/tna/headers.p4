@@ -99,8 +99,8 @@ header mirror_hop_t {
 }
 #define MIRROR_HOP_BYTES 32
 
-// In front of a corrected PTP message is the header for the MAC, mirrored too. It is as long as the correctionField that
-// is put back for it.
+// In front of a corrected PTP message is the header for the MAC, mirrored too. It is as long as the correctionField
+// that is put back for it.
 
 // In front of a report that starts over to be routed.
 header recirculated_t {

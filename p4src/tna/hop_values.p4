@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes what this node has to say about a packet, in the order of the bitmap's bits: its entry of an INT-MD stack,
-// or the metadata of a report. Both have the same headers. Three tables, because validity bits of several headers lie in
-// one container, which one table a stage can write.
+// or the metadata of a report. Both have the same headers. Three tables, because validity bits of several headers lie
+// in one container, which one table a stage can write.
 
 control HopValues(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 

@@ -62,7 +62,7 @@ control TempoIngress(inout ingress_headers_t hdr,
     }
 
     @hidden
-    action exempt_flow_to_collector() {
+    action exempt() {
         hdr.bridged.exempt = 1;
     }
 
@@ -127,10 +127,12 @@ control TempoIngress(inout ingress_headers_t hdr,
         tag.apply(hdr, meta);
 
         // ---- is it traced ----
-        // The flow to the collector is exempt on every switch, even if its watchlist entry is missing.
-        if (hdr.bridged.destination_configured == 1 && hdr.ipv4.isValid()
+        // Reports are exempt, and the flow to the collector is on every switch, even if its watchlist entry is missing.
+        if (meta.is_report == 1) {
+            exempt();
+        } else if (hdr.bridged.destination_configured == 1 && hdr.ipv4.isValid()
             && hdr.ipv4.dst_addr == hdr.bridged.collector_ip) {
-            exempt_flow_to_collector();
+            exempt();
         }
         if (meta.routed == 1) {
             sink_ports.apply(hdr, meta);

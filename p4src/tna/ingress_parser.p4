@@ -323,8 +323,8 @@ control TempoIngressDeparser(packet_out packet,
     apply {
         if (ig_dprsr_md.mirror_type == MIRROR_RECEIVED) {
             mirror.emit<mirror_received_t>(meta.mirror_session, {
-                meta.mirror_kind, meta.drop_reason, hdr.bridged.queue_id,
-                hdr.bridged.collector_ip, hdr.bridged.collector_port, hdr.bridged.source_port, meta.report_seq, meta.report_bits,
+                meta.mirror_kind, meta.drop_reason, hdr.bridged.queue_id, hdr.bridged.collector_ip,
+                hdr.bridged.collector_port, hdr.bridged.source_port, meta.report_seq, meta.report_bits,
                 7w0 ++ hdr.bridged.ingress_port, meta.report_egress_port, hdr.bridged.ingress_tstamp });
         }
         hdr.ipv4.header_checksum = ipv4_checksum.update({

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TempoTrace on TNA (Tofino 1 and 2): the contract of ../v1model/tempotrace.p4, for hardware. Order of things only;
-// each block has its own file. On Tofino 1 whatever follows a conditional block in the program starts in a stage behind
-// all of it, so blocks are flat: conditions have one table each, and sums are made for every packet. docs/tofino.md says what differs and what the compiler made of it.
+// each block has its own file. On Tofino 1 what follows a conditional block starts in a stage behind all of it, so
+// blocks are flat: a condition has one table, and sums are made for every packet. docs/tofino.md says what differs and
+// what the compiler made of it.
 
 #include "../include/types.p4"
 #include "../include/ids.p4"
