@@ -4,7 +4,6 @@
 import numpy as np
 from scipy.special import gammaincc
 
-from correction.identifiability import Cut, Graph, flagged_clocks, reached, violated_cuts
 from correction.links import JoinCounters, link_samples
 from correction.measure import Measured, measure
 from correction.model import FabricModel
@@ -15,10 +14,11 @@ from correction.selection import Selection, select_bad_links
 from correction.solution import FabricSolution, Finding, LinkEstimates, SolveOptions
 from correction.table import CorrectionTable, Status
 from correction.timebase import Bools, Int64s
+from correction.verdicts import FabricVerdict, fabric_verdict
 
 PRIOR = (
-    "fewer than half of every cut's links have a large asymmetry; the others, and all access "
-    "cables, are equal in both directions within their declared standard deviation; stamp-point "
+    "of every cut's links fewer than half have a large asymmetry that pulls one way; the others, and "
+    "all access cables, are equal in both directions within their declared deviation; stamp-point "
     "constants lie within their declared uncertainty and are shared within a group"
 )
 
@@ -55,34 +55,16 @@ def solve_samples(
     selection = select_bad_links(
         measured.eliminated, measured.unknowns.prior_sd_ns, np.flatnonzero(measured.in_loop)
     )
-    cuts, ambiguous = _judge(measured, selection)
+    verdict = fabric_verdict(measured, selection)
     return assemble(
-        measured, selection, cuts, ambiguous, counters=counters, options=options or SolveOptions()
+        measured, selection, verdict, counters=counters, options=options or SolveOptions()
     )
-
-
-def _judge(measured: Measured, selection: Selection) -> tuple[tuple[Cut, ...], Bools]:
-    """Violated cuts, and the clocks that they leave undetermined."""
-    count = len(measured.model.links)
-    graph = Graph(
-        ends=measured.ends,
-        known=np.any(measured.equations.known, axis=0),
-        bad=selection.bad[:count],
-        weight=1.0 / measured.unknowns.prior_sd_ns[:count],
-        clock_count=len(measured.model.clocks),
-        reference=measured.model.reference,
-    )
-    cuts = violated_cuts(graph)
-    nobody = np.zeros(graph.clock_count, np.bool_)
-    connected = reached(graph.ends, graph.known, graph.reference, graph.clock_count, blocked=nobody)
-    return cuts, flagged_clocks(graph, cuts) & connected
 
 
 def assemble(
     measured: Measured,
     selection: Selection,
-    cuts: tuple[Cut, ...],
-    ambiguous: Bools,
+    verdict: FabricVerdict,
     *,
     counters: JoinCounters,
     options: SolveOptions,
@@ -91,7 +73,9 @@ def assemble(
     model = measured.model
     solutions, findings = [], list[Finding]()
     for w in range(len(measured.windows)):
-        solution, found = window_solution(measured, w, selection.averaged, ambiguous, options)
+        solution, found = window_solution(
+            measured, w, selection.averaged, verdict.ambiguous, options
+        )
         solutions.append(solution)
         findings.extend(found)
     status = np.array([one.status for one in solutions]).reshape(-1, len(model.clocks))
@@ -105,7 +89,8 @@ def assemble(
             prior=PRIOR,
         ),
         flagged=(status != Status.OK).any(axis=0),
-        cuts=cuts,
+        cuts=verdict.cuts,
+        certificate=verdict.certificate,
         chi2=selection.chi2,
         degrees=selection.degrees,
         p_value=_chi2_tail(selection.chi2, selection.degrees),

@@ -14,6 +14,7 @@ from correction.network import posterior
 from correction.selection import Selection
 from correction.solution import FabricSolution, SolveOptions
 from correction.timebase import Bools, Float64s
+from correction.verdicts import FabricVerdict
 
 DROPPED_SD_NS = 1e6
 """Prior sd of a link that is left out: it still follows its clocks, but moves none."""
@@ -53,8 +54,7 @@ def oracle(
     return assemble(
         measured,
         selection,
-        (),
-        nobody,
+        FabricVerdict(ambiguous=nobody, cuts=(), certificate={}),
         counters=JoinCounters(),
         options=options or SolveOptions(),
     )

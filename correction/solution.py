@@ -2,6 +2,7 @@
 """What a solve returns: per window and clock an offset with two bounds, per link an asymmetry."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,8 @@ class FabricSolution:
     """[clock]: offset not determined under the prior, or not at all, in some window."""
     cuts: tuple[Cut, ...]
     """Why clocks are ambiguous."""
+    certificate: dict[str, Any]
+    """Proof of what is determined and what is not, for `correction.certificate_check`."""
     chi2: float
     """Loop residual test over kept links."""
     degrees: int

@@ -2,20 +2,23 @@
 """Which clocks the data determine, and a proof of it that others can check.
 
 The sum of weighted absolute residuals is convex in the clocks. A clock is determined when every
-way of moving it, alone or with others, makes that sum larger: fewer and lighter edges get better
-than get worse. Linear programming duality turns this into flows (a circulation):
+way of moving it, alone or with others, makes that sum larger by more than one edge's weight, so
+that one more bad edge would not change the answer. Linear programming duality turns this into a
+flow (a circulation):
 
 - an edge whose residual exceeds its tolerance carries its full weight, against the residual's sign;
 - every other edge carries at most its weight, in either direction;
 - nothing is created or lost at any clock.
 
-If such a flow exists, no move gains; and what an edge could still carry is what a move of either
-end costs. A clock that is connected with the reference through edges with room left, there and
-back, is determined. Where no such flow exists, the cut that blocks it is a set of clocks whose move
-costs nothing: the two explanations are equally good, and that cut is the proof.
+If such a flow exists, no move gains; and what the edges across a cut could still carry is what
+moving one side of it costs. So a clock is determined if MARGIN_UNITS more can flow to it from the
+ground, and back. Where no such flow exists, the cut that blocks it is the proof of the contrary.
+
+The sum can be least with fewer than half of a clock's edges in agreement. So a clock is also in
+doubt if it has a rival: another place where at most one edge fewer agrees.
 
 Weights are whole numbers (WEIGHT_UNITS for a typical edge), so that a proof is exact.
-`correction.certificate_check` verifies both kinds without any of this.
+`correction.certificate_check` verifies all of it without this.
 """
 
 from dataclasses import dataclass
@@ -32,8 +35,11 @@ TOLERANCE_SCALES = 3.0
 """A residual of more than three standard deviations of a healthy edge is one that would gain."""
 ROOM_SHARES = (0.6, 0.9)
 """Flows are first sought that leave 40 % or 10 % of every edge free: then one search suffices."""
-ROOM_UNITS_MIN = WEIGHT_UNITS // 20
-"""What an edge must be able to carry still, to count as room: a twentieth of an edge."""
+MARGIN_UNITS = WEIGHT_UNITS + WEIGHT_UNITS // 2
+"""Costs are differences of two sums of weights; with equal weights they are 0, 2, 4 ... or 1, 3,
+5 ... edges. One more bad edge takes two away: a clock with less than two is not determined."""
+FLOWS_TRIED_MAX = 200
+"""Searches for a flow to one clock before giving up."""
 MOVES_MAX = 64
 """Sets of clocks that are moved to a smaller sum before giving up; the rest is then undecided."""
 
@@ -42,13 +48,15 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RivalCut:
-    """Moving `side` by `move_ns` costs `cost_units` (0 or less, or less than an edge's room)."""
+    """Moving `side` costs `cost_units`, less than MARGIN_UNITS."""
 
     side: Ints
     """Nodes that move together; the ground is not among them."""
     upwards: bool
     cost_units: int
     """Sum of weights that get worse less those that get better, at the start of the move."""
+    at_estimate: bool = False
+    """The move starts from the published estimate instead of `Verdict.theta_ns`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +65,19 @@ class Verdict:
 
     determined: Bools
     theta_ns: Float64s
-    """Least sum of weighted absolute residuals: where the flow is a proof."""
+    """The estimate, but for what is apart: where the flow is a proof."""
     flow: Ints
     """[edge]: from u to v, in weight units."""
     weight: Ints
     """[edge]."""
+    proved: Ints
+    """Nodes in the order in which their margin is proved, each from those before it."""
+    rivals: dict[int, float]
+    """Per node, a move that leaves at most one edge fewer in agreement."""
     cuts: tuple[RivalCut, ...]
-    """Sets of clocks that can move for nothing, at `theta_ns`."""
+    """Sets of clocks that can move for too little."""
     apart: Bools
-    """Nodes where `theta_ns` and the estimate differ by more than the slack."""
-    rival: bool
-    """Whether `theta_ns` explains the data as well as the estimate does: then it is another
-    explanation, that puts those nodes elsewhere."""
+    """Nodes that were moved from the estimate to make the sum least."""
     complete: bool
     """False: the search gave up, and what is not determined may be so after all."""
 
@@ -98,51 +107,52 @@ def weights(scale_ns: Float64s) -> Ints:
     return np.clip(units, 1, 100 * WEIGHT_UNITS).astype(np.int64)
 
 
-def judge(graph: Graph, theta_ns: Float64s, estimate_ns: Float64s, slack_ns: Float64s) -> Verdict:
-    """Verdict on every node.
+def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
+    """Verdict on every node, if `estimate_ns` is what will be published.
 
-    `theta_ns`: about the least sum of weighted absolute residuals (it is improved here).
-    `estimate_ns` is what will be published; a node is determined only if both agree within its
-    `slack_ns`.
+    Where the estimate does not have the least sum, the sets that block it are moved until it has,
+    so that the others can be judged; what was moved is apart from the estimate, and in doubt.
     """
-    theta = theta_ns.copy()
+    theta = estimate_ns.copy()
     weight = weights(graph.scale_ns)
     cuts: list[RivalCut] = []
-    flow = np.zeros(len(weight), np.int64)
+    flow, direction = np.zeros(len(weight), np.int64), np.zeros(len(weight), np.int64)
     complete = False
-    for _ in range(MOVES_MAX):
+    for moves in range(MOVES_MAX):
         direction = _direction(graph, theta)
         flow, blocked = _circulation(graph, weight, direction)
         if blocked is None:
             complete = True
             break
-        rival = _rival(graph, weight, direction, blocked)
+        rival = _rival_cut(graph, weight, direction, blocked, at_estimate=not moves)
+        if not moves:
+            cuts.append(rival)
         if not _move(graph, weight, theta, blocked, upwards=rival.upwards):
-            cuts = [rival]
             break
-    determined = np.zeros(graph.size, np.bool_)
-    determined[0] = True
+    proved = np.zeros(1, np.int64)
+    rivals: dict[int, float] = {}
     if complete:
-        direction = _direction(graph, theta)
-        determined = _both_ways(graph, weight, flow, direction)
-        cuts = _tight_cuts(graph, weight, flow, direction, determined)
-    apart = np.abs(theta - estimate_ns) > slack_ns
+        growth = Growth(graph, weight, flow, direction)
+        proved = growth.proved()
+        cuts += [_side_cut(graph, weight, direction, side, up) for side, up in growth.blocked]
+        rivals = _rivals(graph, theta)
+    apart = theta != estimate_ns
+    determined = np.zeros(graph.size, np.bool_)
+    determined[proved] = True
+    if 0 in rivals:  # all others may as well move against the ground
+        determined[1:] = False
+    determined[[node for node in rivals if node]] = False
     return Verdict(
         determined=determined & ~apart,
         theta_ns=theta,
         flow=flow,
         weight=weight,
+        proved=proved,
+        rivals=rivals,
         cuts=tuple(cuts),
         apart=apart,
-        rival=_excess(graph, weight, theta) <= _excess(graph, weight, estimate_ns),
         complete=complete,
     )
-
-
-def _excess(graph: Graph, weight: Ints, theta_ns: Float64s) -> float:
-    """Sum of weights times residuals beyond the tolerance."""
-    beyond = np.abs(graph.residual_ns(theta_ns)) - TOLERANCE_SCALES * graph.scale_ns
-    return float((weight * np.maximum(beyond, 0.0)).sum())
 
 
 def _direction(graph: Graph, theta_ns: Float64s) -> Ints:
@@ -224,10 +234,22 @@ def _cost(graph: Graph, weight: Ints, direction: Ints, side: Bools, upwards: boo
     return int(slope[enters | leaves].sum())
 
 
-def _rival(graph: Graph, weight: Ints, direction: Ints, side: Bools) -> RivalCut:
+def _rival_cut(
+    graph: Graph, weight: Ints, direction: Ints, side: Bools, at_estimate: bool
+) -> RivalCut:
     costs = {up: _cost(graph, weight, direction, side, up) for up in (True, False)}
     upwards = costs[True] <= costs[False]
-    return RivalCut(side=np.flatnonzero(side), upwards=upwards, cost_units=costs[upwards])
+    return RivalCut(
+        side=np.flatnonzero(side),
+        upwards=upwards,
+        cost_units=costs[upwards],
+        at_estimate=at_estimate,
+    )
+
+
+def _side_cut(graph: Graph, weight: Ints, direction: Ints, side: Bools, upwards: bool) -> RivalCut:
+    cost = _cost(graph, weight, direction, side, upwards)
+    return RivalCut(side=np.flatnonzero(side), upwards=upwards, cost_units=cost)
 
 
 def _move(graph: Graph, weight: Ints, theta_ns: Float64s, side: Bools, *, upwards: bool) -> bool:
@@ -245,44 +267,98 @@ def _move(graph: Graph, weight: Ints, theta_ns: Float64s, side: Bools, *, upward
     return True
 
 
-def _both_ways(graph: Graph, weight: Ints, flow: Ints, direction: Ints) -> Bools:
-    """Nodes that have room from the ground and back to it."""
-    free = direction == 0
-    up = free & (weight - flow >= ROOM_UNITS_MIN)
-    down = free & (weight + flow >= ROOM_UNITS_MIN)
-    rows, columns = np.r_[graph.u[up], graph.v[down]], np.r_[graph.v[up], graph.u[down]]
-    ones = np.ones(len(rows), np.int8)
-    arcs = coo_array((ones, (rows, columns)), shape=(graph.size, graph.size)).tocsr()
-    both = np.ones(graph.size, np.bool_)
-    for one in (arcs, arcs.T.tocsr()):
-        order = breadth_first_order(one, 0, directed=True, return_predecessors=False)
-        reached = np.zeros(graph.size, np.bool_)
-        reached[order] = True
-        both &= reached
-    return both
+class Growth:
+    """Nodes whose margin is proved, grown from the ground.
+
+    Cuts that separate a node from the ground either separate a proved node, whose margin they
+    have, or all of them: then what flows from the proved ones to the node crosses them. So it
+    suffices to find that flow, and mostly the edges straight from proved nodes carry it.
+    """
+
+    def __init__(self, graph: Graph, weight: Ints, flow: Ints, direction: Ints) -> None:
+        free = np.flatnonzero(direction == 0)
+        self._size = graph.size
+        self._tail = np.r_[graph.u[free], graph.v[free]]
+        self._head = np.r_[graph.v[free], graph.u[free]]
+        self._room = np.r_[(weight - flow)[free], (weight + flow)[free]]
+        self._inside = np.zeros(graph.size, np.bool_)
+        self._inside[0] = True
+        self._given_up = np.zeros(graph.size, np.bool_)
+        self.blocked: list[tuple[Bools, bool]] = []
+        """(side, upwards) of the cuts that no margin crosses."""
+
+    def proved(self) -> Ints:
+        """The nodes, in order, the ground first."""
+        order = [np.zeros(1, np.int64)]
+        tries = 0
+        while not self._inside.all():
+            up, down = self._from_inside()
+            direct = ~self._inside & (np.minimum(up, down) >= MARGIN_UNITS)
+            if direct.any():
+                self._inside |= direct
+                order.append(np.flatnonzero(direct))
+                continue
+            waiting = np.flatnonzero(~self._inside & ~self._given_up)
+            if not len(waiting) or tries >= FLOWS_TRIED_MAX:
+                break
+            tries += 1
+            node = int(waiting[np.argmax(np.minimum(up, down)[waiting])])
+            if self._flows_to(node):
+                self._inside[node] = True
+                order.append(np.array([node]))
+        return np.concatenate(order)
+
+    def _from_inside(self) -> tuple[Ints, Ints]:
+        out = self._inside[self._tail]
+        back = self._inside[self._head]
+        up = np.bincount(self._head[out], self._room[out], self._size)
+        down = np.bincount(self._tail[back], self._room[back], self._size)
+        return up.astype(np.int64), down.astype(np.int64)
+
+    def _flows_to(self, node: int) -> bool:
+        """Whether the margin flows to the node and back; else the blocking cut is taken down."""
+        for upwards in (True, False):
+            tail, head = (self._tail, self._head) if upwards else (self._head, self._tail)
+            size, source = self._size, self._size
+            inside = np.flatnonzero(self._inside)
+            rows = np.r_[tail, np.full(len(inside), source)]
+            columns = np.r_[head, inside]
+            amounts = np.r_[self._room, np.full(len(inside), MARGIN_UNITS)]
+            arcs = coo_array(
+                (amounts.astype(np.int32), (rows, columns)), shape=(size + 1, size + 1)
+            ).tocsr()
+            found = maximum_flow(arcs, source, node)
+            if found.flow_value >= MARGIN_UNITS:
+                continue
+            left = arcs - found.flow
+            left.data = np.maximum(left.data, 0)
+            left.eliminate_zeros()
+            order = breadth_first_order(left, source, directed=True, return_predecessors=False)
+            side = np.ones(size + 1, np.bool_)
+            side[order] = False
+            self.blocked.append((side[:size], upwards))
+            self._given_up |= side[:size]
+            return False
+        return True
 
 
-def _tight_cuts(
-    graph: Graph, weight: Ints, flow: Ints, direction: Ints, determined: Bools
-) -> list[RivalCut]:
-    """Of what has no room: the sets that could move, each way, with their cost."""
-    if determined.all():
-        return []
-    free = direction == 0
-    cuts = []
-    for upwards in (True, False):
-        sign = 1 if upwards else -1
-        # room to enter a set (upwards) or to leave it: the set that the ground does not reach
-        there = free & (weight - sign * flow >= ROOM_UNITS_MIN)
-        back = free & (weight + sign * flow >= ROOM_UNITS_MIN)
-        rows = np.r_[graph.u[there], graph.v[back]]
-        columns = np.r_[graph.v[there], graph.u[back]]
-        ones = np.ones(len(rows), np.int8)
-        arcs = coo_array((ones, (rows, columns)), shape=(graph.size, graph.size)).tocsr()
-        order = breadth_first_order(arcs, 0, directed=True, return_predecessors=False)
-        side = np.ones(graph.size, np.bool_)
-        side[order] = False
-        if side.any():
-            cost = _cost(graph, weight, direction, side, upwards)
-            cuts.append(RivalCut(side=np.flatnonzero(side), upwards=upwards, cost_units=cost))
-    return cuts
+def _rivals(graph: Graph, theta_ns: Float64s) -> dict[int, float]:
+    """Per node, the move that brings most other edges into agreement, if at most one is lost."""
+    residual = graph.residual_ns(theta_ns)
+    tolerance = TOLERANCE_SCALES * graph.scale_ns
+    node = np.r_[graph.v, graph.u]
+    wanted = np.r_[residual, -residual]
+    allowed = np.r_[tolerance, tolerance]
+    kept = np.bincount(node[np.abs(wanted) <= allowed], minlength=graph.size)
+    bad = np.bincount(node[np.abs(wanted) > allowed], minlength=graph.size)
+    rivals = {}
+    # fewer than two bad edges cannot make up for more than two kept ones
+    for one in np.flatnonzero((bad > 0) & (kept <= bad + 1)).tolist():
+        mine = node == one
+        moves, slack = wanted[mine], allowed[mine]
+        away = moves[np.abs(moves) > slack]
+        agree = (np.abs(moves[None, :] - away[:, None]) <= slack[None, :]).sum(axis=1)
+        best = int(np.argmax(agree))
+        if agree[best] >= kept[one] - 1:
+            rivals[one] = float(away[best])
+    return rivals

@@ -49,9 +49,6 @@ class Chosen:
     """[unknown]: mean of the rivals less the best set's answer."""
     extra_variance: Float64s
     """[unknown]: how far the rivals disagree, squared."""
-    l1_theta_ns: Float64s
-    """[core node]: least weighted absolute deviations, where a start had to be found; else the
-    best set's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +67,8 @@ def choose(of: System, scale_ns: Float64s, may_be_bad: Bools, start: Bools | Non
     """The bad edges; `start` is an earlier answer for the same edges, if there is one."""
     wide = np.maximum(BAD_SD_NS, BAD_TO_HEALTHY * scale_ns)
     model = _Model(healthy=scale_ns**2, bad=scale_ns**2 + wide**2, may_be_bad=may_be_bad)
-    l1 = None
     if start is None:
-        start, l1 = robust_start(of, scale_ns, may_be_bad)
+        start = robust_start(of, scale_ns, may_be_bad)
     bad, best, cov, gains = _descend(of, model, start & may_be_bad)
     shift, extra, probability = _rivals(of, model, bad, best, cov, gains)
     return Chosen(
@@ -82,19 +78,16 @@ def choose(of: System, scale_ns: Float64s, may_be_bad: Bools, start: Bools | Non
         covariance=cov,
         shift_ns=shift,
         extra_variance=extra,
-        l1_theta_ns=best.theta_ns if l1 is None else l1,
     )
 
 
-def robust_start(of: System, scale_ns: Float64s, may_be_bad: Bools) -> tuple[Bools, Float64s]:
-    """(bad edges, clocks of least absolute deviations): L1 by reweighting, then Tukey."""
+def robust_start(of: System, scale_ns: Float64s, may_be_bad: Bools) -> Bools:
+    """Bad edges: least absolute deviations by reweighting, then Tukey's biweight from there."""
     residual = np.zeros(len(scale_ns))
     weight = scale_ns**-2.0
     epsilon_ns = L1_EPSILON_NS
-    theta = np.zeros(of.size)
     for _ in range(L1_ITERATIONS):
-        found = solve(of, weight)
-        theta, residual = found.theta_ns, found.residual_ns
+        residual = solve(of, weight).residual_ns
         l1 = 1.0 / (scale_ns * np.maximum(np.abs(residual), epsilon_ns))
         weight = np.where(may_be_bad, l1, scale_ns**-2.0)
         epsilon_ns = max(0.75 * epsilon_ns, 1.0)
@@ -103,7 +96,8 @@ def robust_start(of: System, scale_ns: Float64s, may_be_bad: Bools) -> tuple[Boo
         kept = np.where(np.abs(z) < cut, (1.0 - (z / cut) ** 2) ** 2, 0.0)
         kept = np.where(may_be_bad, np.maximum(kept, REJECTED_SHARE), 1.0)
         residual = solve(of, kept * scale_ns**-2.0).residual_ns
-    return (np.abs(residual) >= TUKEY_TO * scale_ns) & may_be_bad, theta
+    bad: Bools = (np.abs(residual) >= TUKEY_TO * scale_ns) & may_be_bad
+    return bad
 
 
 def _odds() -> float:

@@ -24,10 +24,8 @@ from correction.timebase import Bools, Float64s
 
 SIGMAS = 2.576
 """k of the conditional bound: 99 % of a normal error (docs/decisions/0003)."""
-SLACK_SIGMAS = 4.0
-"""Least squares and least absolute deviations may differ by so many standard deviations."""
 PRIOR = (
-    "no cut of the fabric has edges of large asymmetry that outweigh the others; the others, and "
+    "of every cut's edges fewer than half have a large asymmetry that pulls one way; the others, and "
     "all edges outside loops, are equal in both directions within their declared deviation"
 )
 
@@ -40,9 +38,9 @@ class Standing(IntEnum):
     SINGLE_HOMED = 1
     """Determined but for its own edges, which lie in no loop: their asymmetry is as declared."""
     AMBIGUOUS = 2
-    """Its core node can move for nothing: a cut, or another explanation."""
+    """Its core node can move, alone or in a set, for too little, or has a rival."""
     UNDECIDED = 3
-    """The search for a proof gave up."""
+    """Two ways of fitting put it apart, or the search for a proof gave up."""
     FLOATING = 4
     """No path to the reference."""
     CONTRADICTED = 5
@@ -101,22 +99,9 @@ def solve_mesh(
         None if start is None else start.bad[core.edges],
     )
     theta, variance = _clocks(edges, core, chosen)
-    graph = certificates.Graph(
-        size=of.size,
-        u=of.at_u,
-        v=of.at_v,
-        y_ns=of.y_ns - of.shared @ chosen.best.constants_ns,
-        scale_ns=scale,
-        parallel=core.parallel,
-    )
+    graph = _graph(edges, core, chosen)
     core_theta = chosen.best.theta_ns + chosen.shift_ns[: of.size]
-    core_sd = np.sqrt(np.diagonal(chosen.covariance)[: of.size] + chosen.extra_variance[: of.size])
-    slack = (
-        np.maximum(SLACK_SIGMAS * core_sd, certificates.TOLERANCE_SCALES * np.median(scale))
-        if len(scale)
-        else np.zeros(of.size)
-    )
-    verdict = certificates.judge(graph, chosen.l1_theta_ns, core_theta, slack)
+    verdict = certificates.judge(graph, core_theta)
     standing = _standing(edges, core, verdict)
     hard = intervals(edges, reference, theta, parallel=core.parallel)
     sd = np.sqrt(variance)
@@ -155,6 +140,18 @@ def solve_mesh(
         core=core,
         chosen=chosen,
         verdict=verdict,
+    )
+
+
+def _graph(edges: Edges, core: Core, chosen: Chosen) -> certificates.Graph:
+    shared_ns = edges.shared[core.edges] @ chosen.best.constants_ns
+    return certificates.Graph(
+        size=len(core.nodes),
+        u=core.at_u,
+        v=core.at_v,
+        y_ns=edges.y_ns[core.edges] - shared_ns,
+        scale_ns=edges.scale_ns[core.edges],
+        parallel=core.parallel,
     )
 
 
@@ -206,9 +203,13 @@ def _way_up(core: Core) -> list[int]:
 
 def _standing(edges: Edges, core: Core, verdict: certificates.Verdict) -> NDArray[np.uint8]:
     standing = np.full(edges.node_count, Standing.FLOATING, np.uint8)
-    lost = np.where(verdict.apart & ~verdict.rival, Standing.UNDECIDED, Standing.AMBIGUOUS)
-    if not verdict.complete:
-        lost[:] = Standing.UNDECIDED
+    explained = np.zeros(len(core.nodes), np.bool_)
+    explained[[*verdict.rivals]] = True
+    if 0 in verdict.rivals:
+        explained[:] = True
+    for cut in verdict.cuts:
+        explained[cut.side] = True
+    lost = np.where(explained, Standing.AMBIGUOUS, Standing.UNDECIDED)
     of_core = np.where(verdict.determined, Standing.DETERMINED, lost).astype(np.uint8)
     standing[core.nodes] = of_core
     at = core.position[core.attachment[core.tree_node]]
@@ -244,38 +245,54 @@ def _asymmetries(
 
 def certificate(solution: MeshSolution, edges: Edges, names: tuple[str, ...]) -> dict[str, Any]:
     """What `correction.certificate_check` verifies, over the core; JSON values only."""
-    core, verdict = solution.core, solution.verdict
-    label = [names[node] for node in core.nodes.tolist()]
-    y = edges.y_ns[core.edges] - edges.shared[core.edges] @ solution.chosen.best.constants_ns
-    tolerance = certificates.TOLERANCE_SCALES * edges.scale_ns[core.edges]
+    core, chosen = solution.core, solution.chosen
+    graph = _graph(edges, core, chosen)
+    estimate = chosen.best.theta_ns + chosen.shift_ns[: graph.size]
+    labels = [names[node] for node in core.nodes.tolist()]
+    return certificate_of(solution.verdict, graph, estimate, labels)
+
+
+def certificate_of(
+    verdict: certificates.Verdict,
+    graph: certificates.Graph,
+    estimate_ns: Float64s,
+    labels: list[str],
+) -> dict[str, Any]:
+    """The same of any graph with its verdict."""
+    tolerance = certificates.TOLERANCE_SCALES * graph.scale_ns
     rows = zip(
-        core.at_u.tolist(), core.at_v.tolist(), y.tolist(), tolerance.tolist(),
+        graph.u.tolist(), graph.v.tolist(), graph.y_ns.tolist(), tolerance.tolist(),
         verdict.weight.tolist(), verdict.flow.tolist(), strict=True,
     )  # fmt: skip
-    estimate = solution.chosen.best.theta_ns + solution.chosen.shift_ns[: len(label)]
-    apart = np.flatnonzero(verdict.apart).tolist() if verdict.rival else []
     return {
         "version": 1,
         "prior": PRIOR,
-        "ground": label[0],
-        "room_units_min": certificates.ROOM_UNITS_MIN,
-        "theta_ns": dict(zip(label, verdict.theta_ns.tolist(), strict=True)),
-        "estimate_ns": dict(zip(label, estimate.tolist(), strict=True)),
+        "ground": labels[0],
+        "margin_units": certificates.MARGIN_UNITS,
+        "theta_ns": dict(zip(labels, verdict.theta_ns.tolist(), strict=True)),
+        "estimate_ns": dict(zip(labels, estimate_ns.tolist(), strict=True)),
         "edges": [
-            {"u": label[u], "v": label[v], "y_ns": y_ns, "tolerance_ns": tolerance_ns,
-             "weight": weight, "flow": flow}
+            {
+                "u": labels[u],
+                "v": labels[v],
+                "y_ns": y_ns,
+                "tolerance_ns": tolerance_ns,
+                "weight": weight,
+                "flow": flow,
+            }
             for u, v, y_ns, tolerance_ns, weight, flow in rows
         ],
-        "determined": [label[i] for i in np.flatnonzero(verdict.determined).tolist()],
+        "determined": [labels[i] for i in verdict.proved[1:].tolist()],
         "cuts": [
-            {"side": [label[i] for i in cut.side.tolist()], "upwards": cut.upwards,
-             "cost_units_max": cut.cost_units}
+            {
+                "side": [labels[i] for i in cut.side.tolist()],
+                "upwards": cut.upwards,
+                "at": "estimate_ns" if cut.at_estimate else "theta_ns",
+            }
             for cut in verdict.cuts
         ],
-        "apart": {
-            label[i]: abs(float(verdict.theta_ns[i] - estimate[i])) * 0.99 for i in apart
-        },
-    }  # fmt: skip
+        "rivals": {labels[node]: move_ns for node, move_ns in verdict.rivals.items()},
+    }
 
 
 def with_measurement(edges: Edges, y_ns: Float64s) -> Edges:

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Link samples of the fabric for a collector at full rate: `links.fabric_samples`, compiled.
+
+One pass over packets and hops instead of whole columns, and the ports found by a hash table that is
+made once per model.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from correction.compiled import compiled
+from correction.links import RESIDENCE_NS_MAX, JoinCounters, Reject, port_index
+from correction.model import ClockKind, FabricModel
+from correction.records import (
+    LINK_SAMPLE_DTYPE,
+    NO_TSTAMP_NS,
+    UNKNOWN_U32,
+    Hops,
+    LinkSamples,
+    Packets,
+)
+from correction.timebase import STAMP_NS_MAX
+
+Array = Any  # numba compiles for what it is given
+
+_REASONS = (
+    Reject.UNKNOWN_PORT,
+    Reject.NOT_ADJACENT,
+    Reject.NO_STAMP,
+    Reject.RESIDENCE_IMPOSSIBLE,
+    Reject.LENGTH_DISAGREES,
+    Reject.LENGTH_UNKNOWN,
+)
+_UNKNOWN_PORT, _NOT_ADJACENT, _NO_STAMP, _RESIDENCE, _DISAGREES, _UNKNOWN = range(len(_REASONS))
+_KEY, _LINK, _AT_A, _BITS, _COLUMNS = range(5)
+_FREE = -1
+_NO_TSTAMP_NS = NO_TSTAMP_NS
+_STAMP_NS_MAX = STAMP_NS_MAX
+_RESIDENCE_NS_MAX = RESIDENCE_NS_MAX
+_UNKNOWN_U32 = UNKNOWN_U32
+
+
+class FabricSampler:
+    """Makes link samples of one model's fabric links."""
+
+    def __init__(self, model: FabricModel) -> None:
+        index = port_index(model)
+        bits = {c.node_id: c.stamp_bits for c in model.clocks if c.kind is ClockKind.SWITCH}
+        size = max(8, 1 << (4 * len(index.key)).bit_length())
+        self._ports = np.full((size, _COLUMNS), _FREE, np.int64)
+        for key, link, at_a in zip(
+            index.key.tolist(), index.link.tolist(), index.at_a.tolist(), strict=True
+        ):
+            slot = int(_slot(key)) % size
+            while self._ports[slot, _KEY] != _FREE:
+                slot = (slot + 1) % size
+            self._ports[slot] = key, link, at_a, bits[key >> 16]
+
+    def samples(self, packets: Packets, hops: Hops, counters: JoinCounters) -> LinkSamples:
+        """One sample per pair of consecutive hops that a declared cable joins."""
+        pairs = int(np.maximum(packets["hop_count"].astype(np.int64) - 1, 0).sum())
+        samples = np.empty(pairs, LINK_SAMPLE_DTYPE)
+        rejected = np.zeros(len(_REASONS), np.int64)
+        count = _sample(packets, hops, self._ports, samples, rejected)
+        for reason, number in zip(_REASONS, rejected.tolist(), strict=True):
+            counters.reject(reason, number)
+        counters.fabric_samples += count
+        return samples[:count]
+
+
+def _slot(key: int) -> int:
+    return key ^ key >> 11 ^ key >> 16
+
+
+@compiled
+def _find(ports: Array, node_id: int, port: int) -> int:
+    """Row of a cabled port, -1 where no cable is declared."""
+    key = node_id << 16 | port
+    last = len(ports) - 1
+    slot = (key ^ key >> 11 ^ key >> 16) & last
+    while ports[slot, _KEY] != _FREE:
+        if ports[slot, _KEY] == key:
+            return slot
+        slot = (slot + 1) & last
+    return -1
+
+
+@compiled
+def _has_stamp(stamp_local_ns: int) -> bool:
+    return stamp_local_ns > -_STAMP_NS_MAX and stamp_local_ns < _STAMP_NS_MAX
+
+
+@compiled
+def _is_impossible(ingress_local_ns: int, egress_local_ns: int, bits: int) -> bool:
+    """Whether both stamps are there and say that the packet stayed for no possible time."""
+    if not (_has_stamp(ingress_local_ns) and _has_stamp(egress_local_ns)):
+        return False
+    residence_ns = egress_local_ns - ingress_local_ns
+    if bits < 64:
+        half = 1 << (bits - 1)
+        residence_ns = ((residence_ns + half) & ((1 << bits) - 1)) - half
+    return residence_ns < 0 or residence_ns > _RESIDENCE_NS_MAX
+
+
+@compiled
+def _sample(packets: Array, hops: Array, ports: Array, samples: Array, rejected: Array) -> int:
+    """Fill `samples`; returns how many. rejected: int64[reasons], counts added up."""
+    count = 0
+    for number in range(len(packets)):
+        packet = packets[number]
+        first = packet["first_hop"]
+        for at in range(first, first + packet["hop_count"] - 1):
+            sender, receiver = hops[at], hops[at + 1]
+            out = _find(ports, np.int64(sender["node_id"]), np.int64(sender["egress_port"]))
+            into = _find(ports, np.int64(receiver["node_id"]), np.int64(receiver["ingress_port"]))
+            if out < 0 or into < 0:
+                rejected[_UNKNOWN_PORT] += 1
+                continue
+            if ports[out, _LINK] != ports[into, _LINK] or ports[out, _AT_A] == ports[into, _AT_A]:
+                rejected[_NOT_ADJACENT] += 1
+                continue
+            sent = sender["egress_tstamp_local_ns"]
+            received = receiver["ingress_tstamp_local_ns"]
+            if not (_has_stamp(sent) and _has_stamp(received)):
+                rejected[_NO_STAMP] += 1
+                continue
+            if _is_impossible(
+                sender["ingress_tstamp_local_ns"], sent, ports[out, _BITS]
+            ) or _is_impossible(received, receiver["egress_tstamp_local_ns"], ports[into, _BITS]):
+                rejected[_RESIDENCE] += 1
+                continue
+            sent_bytes, received_bytes = sender["egress_bytes"], receiver["ingress_bytes"]
+            told = sent_bytes > 0 and sent_bytes != _UNKNOWN_U32
+            other_told = received_bytes > 0 and received_bytes != _UNKNOWN_U32
+            if told and other_told and sent_bytes != received_bytes:
+                rejected[_DISAGREES] += 1
+                continue
+            if not (told or other_told):
+                rejected[_UNKNOWN] += 1
+                continue
+            sample = samples[count]
+            sample["link"] = ports[out, _LINK]
+            sample["reverse"] = ports[out, _AT_A] == 0
+            sample["egress_local_ns"] = sent
+            sample["ingress_local_ns"] = received
+            sample["frame_bytes"] = sent_bytes if told else received_bytes
+            sample["queue_id"] = sender["queue_id"]
+            sample["capture_collector_ns"] = packet["capture_collector_ns"]
+            count += 1
+    return count
