@@ -17,8 +17,8 @@ from correction.timebase import Bools, Int64s
 from correction.verdicts import FabricVerdict, fabric_verdict
 
 PRIOR = (
-    "of every cut's links fewer than half have a large asymmetry that pulls one way; the others, and "
-    "all access cables, are equal in both directions within their declared deviation; stamp-point "
+    "of every cut's links fewer than half have a large asymmetry that pulls one way; the others, "
+    "and all access cables, are equal in both directions within their deviation; stamp-point "
     "constants lie within their declared uncertainty and are shared within a group"
 )
 

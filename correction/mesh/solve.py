@@ -25,8 +25,8 @@ from correction.timebase import Bools, Float64s
 SIGMAS = 2.576
 """k of the conditional bound: 99 % of a normal error (docs/decisions/0003)."""
 PRIOR = (
-    "of every cut's edges fewer than half have a large asymmetry that pulls one way; the others, and "
-    "all edges outside loops, are equal in both directions within their declared deviation"
+    "of every cut's edges fewer than half have a large asymmetry that pulls one way; the others, "
+    "and all edges outside loops, are equal in both directions within their declared deviation"
 )
 
 
