@@ -78,9 +78,13 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
         row = self._node_rows.get(key.node_id)
         if row is None:
             return default
-        made = self[key] = CompiledTracker()
+        made = self[key] = self.new_tracker(key)
         self.rows[row, key.hw_id, self.destination_row(key.destination)] = address_of(made.row)
         return made
+
+    def new_tracker(self, key: SenderKey) -> CompiledTracker:
+        """A tracker that the compiled loop shares."""
+        return CompiledTracker()
 
     def destination_row(self, destination: Destination) -> int:
         """The number of a destination; the array grows with it."""
