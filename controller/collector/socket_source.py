@@ -53,7 +53,8 @@ class SocketSource:
         return self._counters
 
     def close(self) -> None:
-        """Release the ports; the counters stay."""
-        _ = self.receive_counters
-        self._is_open = False
-        self._receiver.close()
+        """Release the ports; the counters stay. A second time does nothing."""
+        if self._is_open:
+            _ = self.receive_counters
+            self._is_open = False
+            self._receiver.close()

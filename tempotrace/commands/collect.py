@@ -5,7 +5,7 @@ hand packets with their hops to outputs; `collect status` says why there are non
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import Annotated, Any
@@ -139,7 +139,11 @@ def _receive(
         ) from None
     collector = RunningCollector(source, core, pump, run=pump.run, collector_clock_ns=time.time_ns)
     end_ns = None if seconds is None else time.monotonic_ns() + round(seconds * 1e9)
-    with Interrupts() as interrupts, _endpoint(metrics, fabric, collector, source.addresses):
+    with (
+        closing(source),
+        Interrupts() as interrupts,
+        _endpoint(metrics, fabric, collector, source.addresses),
+    ):
         sys.stderr.write(f"listening on {_listed(source.addresses)}\n")
 
         def is_ended() -> bool:
