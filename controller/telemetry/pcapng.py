@@ -126,9 +126,7 @@ def section_byte_order(magic: bytes, name: str, offset: int) -> str:
     for byte_order in "<>":
         if magic == struct.pack(byte_order + "I", BYTE_ORDER_MAGIC):
             return byte_order
-    raise PcapError(
-        name, offset + 8, f"byte-order magic {BYTE_ORDER_MAGIC:08x}, got {magic.hex()}"
-    )
+    raise PcapError(name, offset + 8, f"byte-order magic {BYTE_ORDER_MAGIC:08x}, got {magic.hex()}")
 
 
 def check_version(body: bytes, section: Section, name: str, offset: int) -> None:
