@@ -247,14 +247,22 @@ async def test_ipv6_is_routed_and_watched(pipeline: Pipeline, program: SwitchPro
 async def test_ptp_over_ethernet_follows_the_tree(
     pipeline: Pipeline, program: SwitchProgram
 ) -> None:
-    """A multicast from the grandmaster reaches every other host once; peer delay only the CPU."""
-    fabric = replace(FABRIC, ptp=replace(FABRIC.ptp, ethernet=EthernetPtp.TREE), watchlists=())
+    """A multicast from the grandmaster reaches every other host once, with the tag of the host's
+    link whatever the links before it have; peer delay only the CPU."""
+    vlans = {"h3:1": 42, "spine1:1": 7, "spine1:2": 8}
+    links = tuple(replace(link, vlan=vlans.get(str(link.b))) for link in FABRIC.links)
+    ptp = replace(FABRIC.ptp, ethernet=EthernetPtp.TREE)
+    fabric = replace(FABRIC, ptp=ptp, links=links, watchlists=())
     body = bytes([0x00, 0x02]) + (44).to_bytes(2, "big") + bytes(40)
     source = HOSTS["h1"].mac.to_bytes(6, "big")
     async with walked(fabric, program, pipeline) as network:
         flooded = network.send("h1", bytes.fromhex("011b19000000") + source + b"\x88\xf7" + body)
         peer = network.send("h1", bytes.fromhex("0180c200000e") + source + b"\x88\xf7" + body)
+    frames = dict(flooded.hosts)
     assert sorted(host for host, _ in flooded.hosts) == ["h2", "h3", "h4"]
+    assert frames["h3"][12:18] == b"\x81\x00\x00\x2a\x88\xf7"
+    assert frames["h2"][12:14] == frames["h4"][12:14] == b"\x88\xf7"
+    assert len({frame[-len(body) :] for frame in frames.values()}) == 1
     assert [switch for switch, _ in peer.cpus] == ["leaf1"]
     assert peer.hosts == []
 
