@@ -39,6 +39,8 @@ class Manifest:
     """Path below p4src -> SHA-256 of the file, in hex."""
     artifact_sha256: Mapping[str, str]
     """File name in the artefacts' folder -> SHA-256, in hex."""
+    options: tuple[str, ...] = ()
+    """Compiler options that say what was built; empty where there is no choice."""
 
 
 def run_tool(command: Sequence[str], *, cwd: Path, timeout_s: int) -> str:
@@ -107,12 +109,15 @@ def source_problems(manifest: Manifest, root: Traversable, folders: Sequence[str
     ]
 
 
-def artifact_problems(manifest: Manifest, texts: Mapping[str, str], folder: str) -> list[str]:
+def artifact_problems(
+    manifest: Manifest, contents: Mapping[str, str | bytes], folder: str
+) -> list[str]:
     """Artefacts that are not what the manifest says, one line each."""
     return [
         f"p4src/{folder}/{name} is not the file that its manifest describes"
-        for name, text in texts.items()
-        if manifest.artifact_sha256.get(name) != sha256_hex(text.encode())
+        for name, content in contents.items()
+        if manifest.artifact_sha256.get(name)
+        != sha256_hex(content.encode() if isinstance(content, str) else content)
     ]
 
 
@@ -140,6 +145,7 @@ def parse_manifest(text: str, folder: str) -> Manifest:
             compiler=str(raw["compiler"]),
             source_sha256=dict(raw["sources"]),
             artifact_sha256=dict(raw["artifacts"]),
+            options=tuple(raw.get("options", ())),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"p4src/{folder}/{MANIFEST_NAME} is not valid: {error!r}") from error
@@ -152,6 +158,7 @@ def dump_manifest(manifest: Manifest) -> str:
         "program": manifest.program,
         "program_version": manifest.program_version,
         "compiler": manifest.compiler,
+        **({"options": list(manifest.options)} if manifest.options else {}),
         "sources": dict(manifest.source_sha256),
         "artifacts": dict(manifest.artifact_sha256),
     }

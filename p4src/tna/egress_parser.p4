@@ -476,7 +476,7 @@ parser TempoEgressParser(packet_in packet,
     // ---- mirrored packets, to be made reports: everything of the inner packet is payload ----
 
     state parse_received {
-        mirror_received_t mirrored;
+        mirrored_received_t mirrored;
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
@@ -486,7 +486,11 @@ parser TempoEgressParser(packet_in packet,
         hdr.udp.setValid();
         hdr.udp.dst_port = mirrored.collector_port;
         hdr.udp.src_port = mirrored.source_port;       // a flow's reports stay in order, flows spread
-        meta.report_seq = mirrored.report_seq;
+        hdr.report_group.setValid();
+        hdr.report_group.version = mirrored.version;
+        hdr.report_group.hw_id = mirrored.hw_id;
+        hdr.report_group.sequence_number = mirrored.sequence_number;
+        hdr.report_group.node_id = 0;
         meta.ingress_port = mirrored.ingress_port;
         meta.egress_port = mirrored.egress_port;
         meta.ingress_tstamp = mirrored.ingress_tstamp;
@@ -525,7 +529,7 @@ parser TempoEgressParser(packet_in packet,
     }
 
     state parse_hop {
-        mirror_hop_t mirrored;
+        mirrored_hop_t mirrored;
         packet.extract(mirrored);
         meta.kind = mirrored.kind;
         meta.is_report = 1;
@@ -535,7 +539,11 @@ parser TempoEgressParser(packet_in packet,
         hdr.udp.setValid();
         hdr.udp.dst_port = mirrored.collector_port;
         hdr.udp.src_port = mirrored.source_port;       // a flow's reports stay in order, flows spread
-        meta.report_seq = mirrored.report_seq;
+        hdr.report_group.setValid();
+        hdr.report_group.version = mirrored.version;
+        hdr.report_group.hw_id = mirrored.hw_id;
+        hdr.report_group.sequence_number = mirrored.sequence_number;
+        hdr.report_group.node_id = 0;
         meta.ingress_port = mirrored.ingress_port;
         meta.egress_port = mirrored.egress_port;
         meta.ingress_tstamp = mirrored.ingress_tstamp;

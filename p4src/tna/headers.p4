@@ -99,6 +99,40 @@ header mirror_hop_t {
 }
 #define MIRROR_HOP_BYTES 32
 
+// The same as the egress parser reads them: with the fields of a report's first word.
+header mirrored_received_t {
+    packet_kind_t kind;
+    drop_reason_t drop_reason;
+    queue_id_t queue_id;
+    ipv4_addr_t collector_ip;
+    l4_port_t collector_port;
+    l4_port_t source_port;
+    bit<4>    version;
+    bit<6>    hw_id;
+    report_seq_t sequence_number;
+    int_bitmap_t bitmap;
+    bit<16>   ingress_port;
+    bit<16>   egress_port;
+    tstamp_t  ingress_tstamp;
+}
+
+header mirrored_hop_t {
+    packet_kind_t kind;
+    bit<8>    bitmap_high;
+    queue_id_t queue_id;
+    queue_depth_t queue_depth;
+    ipv4_addr_t collector_ip;
+    l4_port_t collector_port;
+    l4_port_t source_port;
+    bit<4>    version;
+    bit<6>    hw_id;
+    report_seq_t sequence_number;
+    bit<16>   ingress_port;
+    bit<16>   egress_port;
+    tstamp_t  ingress_tstamp;
+    bit<32>   egress_tstamp_low;
+}
+
 // In front of a corrected PTP message is the header for the MAC, mirrored too. It is as long as the correctionField
 // that is put back for it.
 

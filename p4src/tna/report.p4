@@ -22,7 +22,6 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
         hdr.ipv4.ttl = 64;
         hdr.ipv4.protocol = IP_PROTOCOL_UDP;
         hdr.udp.checksum = 0;
-        hdr.report_group.setValid();
         hdr.report_individual.setValid();
         hdr.report_main.setValid();
         hdr.report_main.ds_metadata_bits = 0;
@@ -31,9 +30,6 @@ control Report(inout egress_headers_t hdr, inout egress_metadata_t meta) {
 
     @hidden
     action write_fields() {
-        hdr.report_group.version = meta.report_seq[31:28];
-        hdr.report_group.hw_id = meta.report_seq[27:22];
-        hdr.report_group.sequence_number = meta.report_seq[21:0];
         hdr.report_group.node_id = meta.node_id;
         hdr.report_individual.metadata_length_words = meta.hop_words;
         hdr.report_main.domain_specific_id = meta.domain_specific_id;
