@@ -18,6 +18,8 @@ REAL_TIME_PRIORITY = 10
 """Low among of SCHED_RR: above all ordinary work, below the kernel's own threads."""
 HOST_PRIORITY = 3
 """Below that of switches and cables: hosts must not hold up what they measure."""
+CONTROLLER_PRIORITY = 1
+"""Below all of these, and above what else the machine does: events come at their time."""
 _PR_SET_TIMERSLACK = 29
 _TIMER_SLACK_NS = 1_000
 
@@ -30,6 +32,12 @@ def be_punctual() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
+
+
+def be_prompt() -> None:
+    """The calling thread, and those that it starts, come before ordinary work."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(CONTROLLER_PRIORITY))
 
 
 @contextlib.contextmanager

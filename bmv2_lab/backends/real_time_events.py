@@ -14,6 +14,7 @@ from functools import partial
 
 from bmv2_lab.backends.needs import BackendError
 from bmv2_lab.backends.network import Cable
+from bmv2_lab.backends.process import be_prompt
 from bmv2_lab.backends.ptp4l import Ptp4l
 from bmv2_lab.backends.real_time_fabric import RealTimeFabric
 from bmv2_lab.backends.running_switches import RunningSwitches
@@ -46,12 +47,18 @@ class RealTimeController:
         self._pipeline = pipeline
         self._switches = switches
         self._dark: set[str] = set()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
+        self._thread = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="controller", initializer=be_prompt
+        )
         self._jobs: list[Future[None]] = []
 
     def submit(self, work: Callable[[], None]) -> None:
         """Do it after everything that was submitted before; `check` tells what went wrong."""
         self._jobs.append(self._thread.submit(work))
+
+    def begin(self, fabric: Fabric) -> DeployResult:
+        """Program all switches, and return when it is done."""
+        return self._thread.submit(self.deploy, fabric).result()
 
     def check(self) -> None:
         """BackendError if something could not be done."""

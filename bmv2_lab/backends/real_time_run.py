@@ -48,7 +48,7 @@ def run_real_time(scenario: Scenario, backend: str, seed: int, progress: Progres
         progress("deploy", 0.0)
         controller = RealTimeController(drawn.fabric, load_pipeline(), switches)
         stack.callback(controller.close)
-        deployment = controller.deploy(miscalibrated(drawn.fabric, variant))
+        deployment = controller.begin(miscalibrated(drawn.fabric, variant))
         time_base = TimeBase.now()
         switches.forward(time_base)
         hosts = switches.network.hosts
