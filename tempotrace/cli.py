@@ -19,6 +19,7 @@ from tempotrace.commands import (
     p4,
     serve,
     trace,
+    verify,
 )
 
 
@@ -57,6 +58,7 @@ app.add_typer(correct.app, name="correct")
 app.command("serve")(serve.serve)
 app.add_typer(trace.app, name="trace")
 app.command("attribute")(attribute.attribute)
+app.command("verify")(verify.verify)
 app.add_typer(bench.app, name="bench")
 
 

@@ -8,10 +8,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from bmv2_lab.scale.solver_bench import run as run_solver_bench
 from bmv2_lab.switch.bench import run as run_bench
 from controller.collector.bench_result import BENCH_STEPS, CollectorBench
 from controller.collector.bench_result import run_bench as run_collector_bench
-from tempotrace.commands.options import Json
+from tempotrace.commands.options import DEFAULT_SEED, Json, Seed
 from tempotrace.errors import one_line_errors
 from tempotrace.strict_json import strict_text
 
@@ -63,6 +64,25 @@ def collector(
             err=True,
         )
         raise typer.Exit(1)
+
+
+@app.command("solver")
+@one_line_errors
+def solver(
+    leaves: Annotated[int, typer.Option("--leaves", min=2)] = 512,
+    spines: Annotated[int, typer.Option("--spines", min=2)] = 64,
+    hosts: Annotated[int, typer.Option("--hosts", min=1)] = 16_384,
+    seed: Seed = DEFAULT_SEED,
+    as_json: Json = False,
+) -> None:
+    """Solve a leaf-spine fabric with 20 % bad links on one core: verdicts and both bounds."""
+    result = asdict(run_solver_bench(leaves, spines, hosts, seed))
+    if as_json:
+        typer.echo(strict_text(result))
+        return
+    for name, value in result.items():
+        text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+        typer.echo(f"{name:32} {text:>14}")
 
 
 def _print_collector(result: CollectorBench) -> None:

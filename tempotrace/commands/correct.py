@@ -35,6 +35,10 @@ def run(
     reports: Annotated[Path, typer.Option("--reports", help="pcap of telemetry reports.")],
     exchanges: Annotated[Path, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")],
     out: Annotated[Path | None, typer.Option("--out", help="Write corrections as JSON.")] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", help="Write the proof of the verdicts, for `verify`."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Decode, join and solve; print clocks and asymmetric links."""
@@ -43,6 +47,9 @@ def run(
     document = corrections_document(analysis)
     if out is not None:
         out.write_text(strict_text(document) + "\n", encoding="utf-8")
+    if certificate is not None:
+        proof = strict_text(analysis.solution.certificate)
+        certificate.write_text(proof + "\n", encoding="utf-8")
     if as_json:
         typer.echo(strict_text(document))
     else:
