@@ -216,7 +216,7 @@ def _of_lab_folder(folder: Path) -> TrueDelays:
     if truth["rate_offset_ppb"] != drawn.rate_offset_ppb:
         raise DelaysError(
             f"{folder / TRUTH_FILE}: scenario {scenario.name} and seed {truth['seed']} draw other "
-            "clocks; expected a run of this version"
+            "clocks; expected a run of this version in virtual time"
         )
     fabric = drawn.fabric
     names = [host.name for host in fabric.hosts]

@@ -10,7 +10,7 @@ import typer
 
 from bmv2_lab.backends.needs import NEEDS, BackendError, check_needs
 from bmv2_lab.backends.real_time_run import run_real_time
-from bmv2_lab.backends.refusals import check_supported
+from bmv2_lab.backends.refusals import check_supported, refusals
 from bmv2_lab.lab_run import LabRun, Progress, make_switches, run_lab
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
@@ -42,13 +42,19 @@ VIRTUAL = "virtual"
 def list_scenarios(
     as_json: Json = False,
 ) -> None:
-    """List the scenarios; --json adds nuisance parameters, disturbances and limits."""
+    """List the scenarios; --json adds parameters, disturbances, limits and refusals."""
     if as_json:
-        typer.echo(strict_text([described(s) for s in SCENARIOS.values()]))
+        typer.echo(strict_text([_listed(scenario) for scenario in SCENARIOS.values()]))
         return
     for scenario in SCENARIOS.values():
         number = "" if scenario.number is None else f"{scenario.number}"
         typer.echo(f"{number:>2} {scenario.name:26} {scenario.summary}")
+
+
+def _listed(scenario: Scenario) -> dict[str, Any]:
+    """Its description, and by backend what of it cannot be had on real packets, and why."""
+    refused = {backend: refusals(scenario, backend) for backend in NEEDS}
+    return {**described(scenario), "refused": {b: why for b, why in refused.items() if why}}
 
 
 @app.command("run")
