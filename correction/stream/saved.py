@@ -6,7 +6,9 @@ links and clocks begin with nothing, and a link whose ends have changed is a new
 """
 
 import io
+import zlib
 from dataclasses import fields
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -45,7 +47,7 @@ def restore(saved: bytes, model: FabricModel) -> FabricTracker:
         with np.load(io.BytesIO(saved), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
         version = int(found["version"])
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise SavedStateError(f"not a saved state: {error}") from None
     if version != STATE_VERSION:
         raise SavedStateError(f"state of version {version}; expected {STATE_VERSION}")
