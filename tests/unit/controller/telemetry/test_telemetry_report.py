@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.telemetry.codec import DecodeError, DecodeReason, decode, encode
@@ -338,6 +338,7 @@ _HOPS = st.tuples(
     psn=st.integers(0, 2**24 - 1),
     sequence_number=st.integers(0, 2**22 - 1),
 )
+@settings(deadline=None)
 def test_decoding_inverts_encoding_of_whole_reports(hops, own, psn, sequence_number):
     """Any path and any own hop survive group, individual, metadata, stack and packet."""
     own = own._replace(node_id=None)
