@@ -8,6 +8,7 @@ compared by its p4info; that it ends at all is the proof that the program fits.
 
 import gzip
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +18,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from controller.pipeline import P4INFO_NAME, PipelineCheck
+from finsy.proto import p4i
+from google.protobuf import text_format
+
+from controller.pipeline import P4INFO_NAME, PipelineCheck, load_pipeline
 from controller.pipeline_manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -44,6 +48,7 @@ __all__ = [
     "check_tna",
     "find_tna_compiler",
     "load_tna",
+    "with_contract_ids",
 ]
 
 COMPILER_NAME: Final = "p4c-barefoot"
@@ -53,6 +58,9 @@ PROGRAM: Final = "tna/tempotrace.p4"
 SOURCE_FOLDERS: Final = ("include", "tna")
 CONTEXT_NAME: Final = "context.json.gz"
 SCHEMA_NAME: Final = "bfrt.json.gz"
+
+# What only this program has; the ids of everything else are those of the v1model program.
+OWN_IDS: Final[Mapping[str, int]] = MappingProxyType({"probe_sequence": 0x16000008})
 
 # Field allocation and table placement take one to four minutes of one core.
 COMPILE_TIMEOUT_S: Final = 1800
@@ -269,13 +277,38 @@ def _compile(
         command = [str(compiler.assembler), "--no-warn", "--target", target.name]
         command += ["-o", str(pipe), str(assembly)]
         run_tool(command, cwd=root_folder, timeout_s=COMPILE_TIMEOUT_S)
+        contract = load_pipeline(root_folder)
         context = _without_times(pipe / "context.json")
         return f"{COMPILER_NAME} {context['compiler_version']}", {
-            P4INFO_NAME: read_text(p4info).encode(),
+            P4INFO_NAME: with_contract_ids(read_text(p4info), contract.p4info).encode(),
             target.binary_name: _compressed((pipe / target.binary).read_bytes()),
             CONTEXT_NAME: _compressed(_json_bytes(context)),
             SCHEMA_NAME: _compressed(_json_bytes(_without_times(out / "bfrt.json"))),
         }
+
+
+def with_contract_ids(p4info: str, contract: str) -> str:
+    """A p4info with the ids that `contract` gives to counters, registers and the selector.
+
+    Tofino's compiler ignores @id for them and numbers them by a hash of their names. Nothing but
+    the p4info knows these ids: the driver's files call objects by name.
+    """
+    theirs = {**_extern_ids(contract), **OWN_IDS}
+    renumbered = {}
+    for alias, number in _extern_ids(p4info).items():
+        if alias not in theirs:
+            raise PipelineError(f"the compiler's p4info has {alias}, for which there is no id")
+        renumbered[str(number)] = str(theirs[alias])
+    return re.sub(r"\b\d{8,}\b", lambda found: renumbered.get(found[0], found[0]), p4info)
+
+
+def _extern_ids(p4info: str) -> dict[str, int]:
+    try:
+        info = text_format.Parse(p4info, p4i.P4Info())
+    except text_format.ParseError as error:
+        raise PipelineError(f"the compiler's p4info cannot be read: {error}") from error
+    groups = (info.counters, info.direct_counters, info.registers, info.action_profiles)
+    return {item.preamble.alias: item.preamble.id for group in groups for item in group}
 
 
 def _without_times(path: Path) -> dict[str, object]:

@@ -51,10 +51,16 @@ control TempoEgress(inout egress_headers_t hdr,
         meta.egress_tstamp[47:32] = meta.ingress_tstamp[47:32] + 1;
     }
 
+    // The lower half of the bitmap of a copy mirrored at egress; the parser may have left other bytes there.
     @hidden
     action name_drop() {
-        meta.bitmap[0:0] = 1;
+        meta.bitmap[7:0] = REPORT_BIT_DROP[7:0];
         meta.drop_reason = DROP_TRAFFIC_MANAGER;
+    }
+
+    @hidden
+    action name_no_drop() {
+        meta.bitmap[7:0] = 0;
     }
 
     @hidden
@@ -65,7 +71,12 @@ control TempoEgress(inout egress_headers_t hdr,
     @hidden
     action to_controller() {
         hdr.packet_in.setValid();
-        @in_hash { hdr.packet_in.ingress_port = hdr.bridged.ingress_port; }   // pad: as parsed, so 0
+        hdr.packet_in.pad = 0;
+    }
+
+    @hidden
+    action name_port() {
+        @in_hash { hdr.packet_in.ingress_port = hdr.bridged.ingress_port; }
     }
 
     // Probes are numbered by port.
@@ -80,7 +91,7 @@ control TempoEgress(inout egress_headers_t hdr,
 
     @hidden
     action number_probe() {
-        hdr.probe.egress_port[8:0] = eg_intr_md.egress_port;
+        hdr.probe.egress_port = meta.egress_port;
         hdr.probe.sequence_number = take_probe_sequence.execute(eg_intr_md.egress_port);
     }
 
@@ -97,6 +108,8 @@ control TempoEgress(inout egress_headers_t hdr,
         }
         if (meta.kind & (KIND_HOP | KIND_DROPPED) == KIND_HOP | KIND_DROPPED) {
             name_drop();
+        } else if (meta.kind & KIND_HOP == KIND_HOP) {
+            name_no_drop();
         }
         if (meta.is_report == 1 && meta.stamps_wrapped == 0) {
             complete_stamp();
@@ -117,6 +130,7 @@ control TempoEgress(inout egress_headers_t hdr,
             }
         } else if (hdr.bridged.to_cpu == 1) {
             to_controller();
+            name_port();
         } else if (hdr.bridged.replicated == 1 && hdr.bridged.ingress_port == eg_intr_md.egress_port) {
             drop_in_egress();   // no way back: as intended, so nobody is told
         } else {

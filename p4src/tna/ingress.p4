@@ -68,7 +68,7 @@ control TempoIngress(inout ingress_headers_t hdr,
 
     @hidden
     action replicate_generated() {
-        ig_tm_md.mcast_grp_a[8:0] = hdr.packet_out.egress_port;
+        @in_hash { ig_tm_md.mcast_grp_a = 7w0 ++ hdr.packet_out.egress_port; }
         hdr.bridged.kind = KIND_PROBE_OUT;
     }
 

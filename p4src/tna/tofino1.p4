@@ -16,6 +16,9 @@ const port_t INTERNAL_PORT_MASK = 0x07F;
 // A MAC told to correct a PTP message leaves the UDP checksum alone if its offset is this.
 const bit<8> PTP_NO_UDP_CHECKSUM = 0;
 
+// A checksum of the deparser takes all its fields, valid or not: those of invalid headers are 0.
+#define PACK_VALIDITY_OF_CHECKSUMMED_HEADERS
+
 // deq_timedelta has 18 bits here (it wraps after 262,144 ns), so nothing is computed from it: hop latency
 // and congestion thresholds use the 48-bit stamps.
 

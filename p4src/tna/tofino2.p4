@@ -16,6 +16,11 @@ const port_t INTERNAL_PORT_MASK = 0x07F;
 // A MAC told to correct a PTP message leaves the UDP checksum alone if its offset lies behind the packet.
 const bit<8> PTP_NO_UDP_CHECKSUM = 255;
 
+// A checksum unit of the deparser looks at four bytes of validity bits at most.
+#define PACK_VALIDITY_OF_CHECKSUMMED_HEADERS \
+    @pa_byte_pack("egress", "hdr.int_shim.$valid", "hdr.int_md.$valid", "hdr.udp.$valid", "hdr.ipv4.$valid", \
+                  "hdr.ipv6.$valid", 3)
+
 // Mirrored at egress is the packet as it leaves: the compiler sets mirror_io_select.
 
 // deq_timedelta has 32 bits here. It is not used, so that both generations say the same.

@@ -108,7 +108,7 @@ def test_latency_masks_clear_the_low_bits() -> None:
     ],
 )
 def test_values_of_four_bits_are_those_of_the_bitmap(prefix: str, headers: tuple[str, ...]) -> None:
-    """Bits of the bitmap, highest first, are the headers in their order; each entry writes its own."""
+    """Bits of the bitmap, highest first, are the headers in order; an entry writes its own."""
     actions = dict(re.findall(rf"action {prefix}_(\w)\(\) \{{ (.*?) \}}", TNA["hop_values.p4"]))
     rows = entries("hop_values.p4", f"values_{prefix}")
     assert [number(keys[0]) for keys, _, _ in rows] == list(range(1, 16))
