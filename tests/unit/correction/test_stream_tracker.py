@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from controller.tracker_state import restore, save
 from correction.mesh.solve import Standing
 from correction.records import NO_TSTAMP_NS
-from correction.stream.saved import SavedStateError, moved_to, restore, save
+from correction.stream.saved import SavedStateError, moved_to
 from correction.stream.tracker import FabricTracker, track
 from correction.table import Status
 from tests.support.synthetic_fabric import Setup
