@@ -691,8 +691,7 @@ control TempoEgressDeparser(packet_out packet,
                 meta.udp_residual, hdr.udp.length, hdr.ipv4.total_length, hdr.ipv6.payload_length,
                 hdr.int_shim, hdr.int_md, hdr.hop_node_id, hdr.hop_level1_ports,
                 hdr.hop_latency, hdr.hop_queue, hdr.hop_ingress_tstamp, hdr.hop_egress_tstamp,
-                hdr.hop_level2_ports, hdr.hop_tx_utilization, hdr.hop_buffer,
-                hdr.hop_checksum_complement }, zeros_as_ones = true);
+                hdr.hop_level2_ports }, zeros_as_ones = true);     // the others are all ones, which is 0
         }
         packet.emit(hdr.recirculated);
         packet.emit(hdr.packet_in);

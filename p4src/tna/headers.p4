@@ -257,8 +257,7 @@ struct ingress_headers_t {
 @pa_byte_pack("egress", "hdr.hop_node_id.$valid", "hdr.hop_level1_ports.$valid", "hdr.hop_latency.$valid",
               "hdr.hop_queue.$valid", "hdr.hop_ingress_tstamp.$valid", "hdr.hop_egress_tstamp.$valid",
               "hdr.hop_level2_ports.$valid", "hdr.hop_tx_utilization.$valid")
-@pa_byte_pack("egress", "hdr.hop_buffer.$valid", "hdr.hop_checksum_complement.$valid", "hdr.report_drop.$valid", 5)
-PACK_VALIDITY_OF_CHECKSUMMED_HEADERS
+PACK_OTHER_VALIDITY_BITS
 // A report has the headers of an ordinary datagram; INT's values serve stack entries and reports alike. int_md is
 // INT-MX's header as well, with zeros where that has reserved bits.
 struct egress_headers_t {

@@ -17,7 +17,9 @@ const port_t INTERNAL_PORT_MASK = 0x07F;
 const bit<8> PTP_NO_UDP_CHECKSUM = 0;
 
 // A checksum of the deparser takes all its fields, valid or not: those of invalid headers are 0.
-#define PACK_VALIDITY_OF_CHECKSUMMED_HEADERS
+#define PACK_OTHER_VALIDITY_BITS \
+    @pa_byte_pack("egress", "hdr.hop_buffer.$valid", "hdr.hop_checksum_complement.$valid", \
+                  "hdr.report_drop.$valid", 5)
 
 // deq_timedelta has 18 bits here (it wraps after 262,144 ns), so nothing is computed from it: hop latency
 // and congestion thresholds use the 48-bit stamps.

@@ -16,10 +16,11 @@ const port_t INTERNAL_PORT_MASK = 0x07F;
 // A MAC told to correct a PTP message leaves the UDP checksum alone if its offset lies behind the packet.
 const bit<8> PTP_NO_UDP_CHECKSUM = 255;
 
-// A checksum unit of the deparser looks at four bytes of validity bits at most.
-#define PACK_VALIDITY_OF_CHECKSUMMED_HEADERS \
-    @pa_byte_pack("egress", "hdr.int_shim.$valid", "hdr.int_md.$valid", "hdr.udp.$valid", "hdr.ipv4.$valid", \
-                  "hdr.ipv6.$valid", 3)
+// A checksum unit of the deparser looks at four bytes of validity bits at most. One more has those of a hop's values,
+// and two have those of IP and UDP; the condition of the update falls into this one.
+#define PACK_OTHER_VALIDITY_BITS \
+    @pa_byte_pack("egress", "hdr.hop_buffer.$valid", "hdr.hop_checksum_complement.$valid", \
+                  "hdr.report_drop.$valid", "hdr.int_shim.$valid", 4)
 
 // Mirrored at egress is the packet as it leaves: the compiler sets mirror_io_select.
 
