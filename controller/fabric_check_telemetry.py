@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the measuring sections must satisfy beyond their types; used by `fabric_check.py` only."""
 
-from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator
 
 from controller.addresses import format_ip, format_mac
-from controller.fabric import Fabric, PtpRole, Switch
-from controller.fabric_telemetry import (
-    IP_ETHER_TYPES,
-    PROTOCOL_ICMPV6,
-    PROTOCOLS_WITH_PORTS,
-    EthernetPtp,
-    HostOrPrefix,
-    IpNetwork,
-    LinkEnd,
-    Watchlist,
-    WatchMode,
-    WatchTraffic,
+from controller.fabric import Fabric, PtpRole
+from controller.fabric_check_matches import check_ethernet_ptp, check_prefix_of_ipv4, check_punt
+from controller.fabric_problem import (
+    FabricProblem,
+    device_port,
+    known,
+    repeats,
+    switch_port,
+    target_of,
 )
+from controller.fabric_telemetry import HostOrPrefix, LinkEnd, Watchlist, WatchMode, WatchTraffic
 from controller.ptp_entries import STAMP_UNIT_NS_MAX
 from controller.report_entries import LATENCY_MAX
-from controller.targets import BMV2, TARGETS, Target
 from controller.watchlist import roce_entry_count_max
 from controller.yaml_positions import KeyPath, format_key
 from correction.model import ClockKind
@@ -36,44 +32,15 @@ INT_STACK_WORDS_MAX = 252
 """What an INT-MD stack can hold (INT v2.1 section 5.2)."""
 
 
-class FabricProblem(NamedTuple):
-    """A rule that the fabric breaks; the message says what was expected."""
-
-    path: KeyPath
-    message: str
-
-
-def known(path: KeyPath, name: str, names: Iterable[str], what: str) -> Iterator[FabricProblem]:
-    """A problem if the name is none of the names."""
-    choices = list(names)
-    if name not in choices:
-        listed = ", ".join(choices[:8]) + (", ..." if len(choices) > 8 else "")
-        yield FabricProblem(path, f"there is no {what} {name!r}; expected one of {listed or '-'}")
-
-
-def repeats(values: Iterable[tuple[KeyPath, Hashable]], what: str) -> Iterator[FabricProblem]:
-    """A problem for every value that stands before already."""
-    first_path: dict[Hashable, KeyPath] = {}
-    for path, value in values:
-        if value in first_path:
-            yield FabricProblem(
-                path,
-                f"{what} {value} is used by {format_key(first_path[value])} already; "
-                "expected one that is unique",
-            )
-        else:
-            first_path[value] = path
-
-
 def check_measuring(fabric: Fabric) -> Iterator[FabricProblem]:
     """Problems of collectors, watchlists, reports, probes and transparent clocks."""
     yield from _collectors(fabric)
     yield from _watchlists(fabric)
     yield from _reports(fabric)
     yield from _probes(fabric)
-    yield from _punt(fabric)
+    yield from check_punt(fabric)
     yield from _transparent_clocks(fabric)
-    yield from _ethernet_ptp(fabric)
+    yield from check_ethernet_ptp(fabric)
 
 
 def collector_paths(fabric: Fabric) -> list[KeyPath]:
@@ -132,36 +99,6 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
         ],
         "the destination id",
     )
-
-
-def target_of(fabric: Fabric, switch_name: str) -> Target:
-    """The target of a switch; BMv2 where its model is not declared (a problem of its own)."""
-    models = {model.name: TARGETS[model.target] for model in fabric.models}
-    switch = next(switch for switch in fabric.switches if switch.name == switch_name)
-    return models.get(switch.model, BMV2)
-
-
-def switch_port(
-    path: KeyPath, end: LinkEnd, switch: Switch, target: Target
-) -> Iterator[FabricProblem]:
-    """A problem if the port is none that a cable can be in."""
-    taken = {**target.reserved_ports, switch.cpu_port: "cpu_port"}
-    if switch.report_port is not None:
-        taken[switch.report_port] = "report_port"
-    if end.port in taken:
-        yield FabricProblem(
-            path, f"port {end} is the {taken[end.port]} of {end.node}; expected a free port"
-        )
-    else:
-        yield from device_port(path, end, target)
-
-
-def device_port(path: KeyPath, end: LinkEnd, target: Target) -> Iterator[FabricProblem]:
-    """A problem if the switch has no such port."""
-    if end.port > target.cable_port_max:
-        yield FabricProblem(
-            path, f"port {end} does not exist; expected a port from 1 to {target.cable_port_max}"
-        )
 
 
 def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
@@ -292,56 +229,14 @@ def _reports(fabric: Fabric) -> Iterator[FabricProblem]:
     yield from repeats(keys, "queue")
     drops: list[tuple[KeyPath, Hashable]] = []
     for index, drop in enumerate(fabric.reports.drops):
-        yield from _zero_address(drop.source, ("reports", "drops", index, "source"))
-        yield from _zero_address(drop.destination, ("reports", "drops", index, "destination"))
+        yield from check_prefix_of_ipv4(drop.source, ("reports", "drops", index, "source"))
+        yield from check_prefix_of_ipv4(
+            drop.destination, ("reports", "drops", index, "destination")
+        )
         for reason in drop.reasons or ("any reason",):
             flow = f"{reason} from {drop.source or 'anywhere'} to {drop.destination or 'anywhere'}"
             drops.append((("reports", "drops", index), flow))
     yield from repeats(drops, "the drop")
-
-
-def _zero_address(prefix: IpNetwork | None, path: KeyPath) -> Iterator[FabricProblem]:
-    """The switch has no other sign of a packet without an IPv4 header than the address 0.0.0.0."""
-    if prefix is not None and int(prefix.network_address) == 0:
-        yield FabricProblem(
-            path,
-            f"{prefix} holds 0.0.0.0, which stands for packets that are not IPv4; "
-            "expected a prefix without it, or no such key for all packets",
-        )
-
-
-def _punt(fabric: Fabric) -> Iterator[FabricProblem]:
-    """A rule that contradicts itself would never match, or only what it does not mean."""
-    for index, rule in enumerate(fabric.punt):
-        path: KeyPath = ("punt", index)
-        if rule.ether_type is not None and rule.ether_type not in IP_ETHER_TYPES and rule.of_ip:
-            yield FabricProblem(
-                (*path, "ether_type"),
-                f"{rule.ether_type:#06x} is not IP, of which the rule names more; "
-                "expected 0x0800 (IPv4) or 0x86dd (IPv6)",
-            )
-            continue
-        if rule.l4_dst_port is not None and rule.protocol not in (None, *PROTOCOLS_WITH_PORTS):
-            yield FabricProblem(
-                (*path, "l4_dst_port"),
-                f"no ports are read of protocol {rule.protocol}; expected 6 (TCP) or 17 (UDP)",
-            )
-        if rule.icmp_types and rule.protocol not in (None, PROTOCOL_ICMPV6):
-            yield FabricProblem(
-                (*path, "icmp_types"),
-                f"types are read of ICMPv6 only, not of protocol {rule.protocol}; "
-                f"expected protocol {PROTOCOL_ICMPV6}",
-            )
-        elif rule.icmp_types and rule.l4_dst_port is not None:
-            yield FabricProblem(
-                (*path, "icmp_types"), "given together with l4_dst_port; expected one of the two"
-            )
-        elif not rule.ip_versions and rule.of_ip:
-            what = "icmp_types are those of ICMPv6" if rule.icmp_types else "its keys contradict"
-            yield FabricProblem(
-                (*path, "destination" if rule.destination is not None else "icmp_types"),
-                f"{what}; expected ether_type, destination and icmp_types of one IP version",
-            )
 
 
 def _watched_bits(watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
@@ -377,22 +272,3 @@ def _transparent_clocks(fabric: Fabric) -> Iterator[FabricProblem]:
                 f"{model.stamp_unit_ns} is too coarse for a transparent clock; "
                 f"expected at most {STAMP_UNIT_NS_MAX}",
             )
-
-
-def _ethernet_ptp(fabric: Fabric) -> Iterator[FabricProblem]:
-    """Not every target can tag what it floods."""
-    if fabric.ptp.ethernet is not EthernetPtp.TREE:
-        return
-    names = {switch.name for switch in fabric.switches}
-    for index, link in enumerate(fabric.links):
-        for end in (link.a, link.b):
-            if link.vlan is None or end.node not in names:
-                continue
-            target = target_of(fabric, end.node)
-            if not target.tags_ethernet_ptp:
-                yield FabricProblem(
-                    ("links", index, "vlan"),
-                    f"PTP over Ethernet leaves {end.node}, a {target.name}, with the tag that it "
-                    "came with; expected no vlan, or ptp.ethernet: drop",
-                )
-                break

@@ -6,7 +6,7 @@ has failed takes its ports out of use but not out of their ECMP set, so that the
 ports stay where they are (`ecmp.py`).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
@@ -15,6 +15,7 @@ import networkx as nx
 from controller.fabric import Collector, Fabric, Host, Link, Switch
 from controller.fabric_telemetry import IpNetwork
 from controller.paths import NextHop, Paths, next_hop, shortest_paths, switch_graph
+from controller.ways import Way, to_nearest, way_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,16 +172,6 @@ def _routes_of(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
-    """How a switch reaches what one or several switches serve, with the fields of a `Route`."""
-
-    next_hops: tuple[NextHop, ...]
-    failed_ports: tuple[int, ...] = ()
-    apart: tuple[int, ...] = ()
-    way_round: bool = False
-
-
 def _remote_routes(
     fabric: Fabric,
     name: str,
@@ -195,15 +186,15 @@ def _remote_routes(
         for prefix in prefixes[target]:
             servers.setdefault(prefix, []).append(target)
     names = {switch.mac: switch.name for switch in fabric.switches}
-    ways: dict[tuple[str, ...], _Way] = {}
+    ways: dict[tuple[str, ...], Way] = {}
     sets: dict[tuple[str, ...], tuple[NextHop, ...]] = {}
     reached: dict[tuple[NextHop, ...], set[str]] = {}
     for targets in dict.fromkeys(tuple(targets) for targets in servers.values()):
-        sets[targets] = _to_nearest(name, targets, usual, names)
+        sets[targets] = to_nearest(name, targets, usual, names)
         reached.setdefault(sets[targets], set()).update(targets)
-        ways[targets] = _Way(next_hops=sets[targets])
+        ways[targets] = Way(next_hops=sets[targets])
         if now is not usual:
-            ways[targets] = _way(fabric, name, targets, usual, now, names)
+            ways[targets] = way_of(fabric, name, targets, usual, now, names)
     numbers = _group_node_ids(fabric, reached)
     for prefix, served_by in servers.items():
         targets = tuple(served_by)
@@ -216,88 +207,6 @@ def _remote_routes(
             apart=way.apart,
             way_round=way.way_round,
         )
-
-
-def _way(
-    fabric: Fabric,
-    name: str,
-    targets: Sequence[str],
-    usual: Paths,
-    now: Paths,
-    names: Mapping[int, str],
-) -> _Way:
-    """The next hops while some links are down.
-
-    As long as one of the usual next hops leads there, they stay the set, weights included, or
-    flows of working ports would move. Where other ports take over altogether (a longer way round),
-    the set is all others of the switch; where nothing leads there any more, the usual set stays,
-    and its packets are lost either way.
-    """
-    hops = _to_nearest(name, targets, usual, names)
-    left = {hop.port for hop in _to_nearest(name, targets, now, names)}
-    ports = {hop.port for hop in hops}
-    if not left:
-        return _Way(next_hops=hops, apart=(-1,))
-    if ports <= left:
-        return _Way(next_hops=hops)
-    if not left & ports:
-        others = tuple(hop for hop in _all_next_hops(fabric, name) if hop.port not in ports)
-        failed = tuple(hop.port for hop in others if hop.port not in left)
-        return _Way(next_hops=others, failed_ports=failed, apart=(0, *failed), way_round=True)
-    failed = tuple(port for port in sorted(ports - left))
-    length = _distance(name, targets, usual, names)
-    apart = tuple(
-        hop.port
-        for hop in hops
-        if hop.port in failed and _distance(names[hop.mac], targets, now, names) != length - 1
-    )
-    return _Way(next_hops=hops, failed_ports=failed, apart=apart)
-
-
-def _all_next_hops(fabric: Fabric, name: str) -> list[NextHop]:
-    """The neighbouring switches of a switch, by port, with the weights of the cables alone."""
-    macs = {switch.name: switch.mac for switch in fabric.switches}
-    return sorted(
-        next_hop(link, near.port, macs[far.node])
-        for link in fabric.links
-        for near, far in ((link.a, link.b), (link.b, link.a))
-        if near.node == name and far.node in macs
-    )
-
-
-def _distance(name: str, targets: Sequence[str], paths: Paths, names: Mapping[int, str]) -> int:
-    """Links to the nearest of the targets; more than any path has where there is none."""
-    counts = [_hop_count(name, target, paths, names) for target in targets]
-    return min((count for count in counts if count is not None), default=len(names))
-
-
-def _to_nearest(
-    name: str, targets: Sequence[str], paths: Paths, names: Mapping[int, str]
-) -> tuple[NextHop, ...]:
-    """The next hops to those of the targets that are nearest; `names`: switches by MAC."""
-    if len(targets) == 1:
-        return paths[name].get(targets[0], ())
-    length = {target: _hop_count(name, target, paths, names) for target in targets}
-    reachable = [count for count in length.values() if count is not None]
-    hops = {
-        hop.port: hop
-        for target in targets
-        if reachable and length[target] == min(reachable)
-        for hop in paths[name][target]
-    }
-    return tuple(hops[port] for port in sorted(hops))
-
-
-def _hop_count(name: str, target: str, paths: Paths, names: Mapping[int, str]) -> int | None:
-    """Links on the shortest path, or None where there is none."""
-    count = 0
-    while name != target:
-        hops = paths[name].get(target)
-        if not hops:
-            return None
-        name = names[hops[0].mac]
-        count += 1
-    return count
 
 
 def _group_node_ids(
