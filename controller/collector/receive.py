@@ -41,6 +41,8 @@ RECEIVE_BUFFER_BYTES = 1 << 26
 charges a report with several hundred bytes."""
 ADDRESSES_MAX = 1024
 """Destination addresses of one wildcard socket that are told apart; those beyond share a row."""
+_ON_THE_WAY_NS = 1_000_000
+"""How long a datagram may be on its way from where the kernel stamps it to the socket."""
 _SO_RCVBUFFORCE, _SO_MEMINFO = 33, 55
 _MEMINFO_WORDS, _MEMINFO_DROPS = 9, 8
 _COUNTER_MASK = (1 << 32) - 1
@@ -105,6 +107,9 @@ class ReportSocket:
         numbers tell."""
         self.cut = 0
         """Messages that did not fit the buffers offered to the kernel."""
+        self.complete_until_ns = -(1 << 63)
+        """Collector time up to which nothing waits in the socket, when the kernel gives the times
+        and `now_ns` is of the same clock."""
 
     def receive(self, messages: Messages, *, now_ns: int) -> int:
         """Fill the batch of `messages` with what has arrived, at most a call's worth.
@@ -117,6 +122,11 @@ class ReportSocket:
         messages.batch.count = 0
         if received:
             self._split(messages, received, now_ns)
+            if messages.batch.count:
+                newest_ns = int(messages.batch.capture_collector_ns[messages.batch.count - 1])
+                self.complete_until_ns = max(self.complete_until_ns, newest_ns)
+        else:
+            self.complete_until_ns = max(self.complete_until_ns, now_ns - _ON_THE_WAY_NS)
         return received
 
     def count_drops(self) -> int:
@@ -236,6 +246,11 @@ class BatchReceiver:
     def kernel_drops(self) -> int:
         """Over all sockets, see `ReportSocket.kernel_drops`."""
         return sum(report_socket.count_drops() for report_socket in self.sockets)
+
+    @property
+    def complete_until_ns(self) -> int:
+        """Over all sockets, see `ReportSocket.complete_until_ns`."""
+        return min(report_socket.complete_until_ns for report_socket in self.sockets)
 
     @property
     def cut(self) -> int:

@@ -27,6 +27,8 @@ DRAIN_INTERVAL_NS = 100_000_000
 """How long a finished packet waits at most before it goes to the outputs."""
 STATE_INTERVAL_NS = 1_000_000_000
 """How old the picture is at most that metrics and status show."""
+REST_NS_MAX = 5_000_000_000
+"""How long the end may take that reads what had arrived before it."""
 WAIT_NS = 50_000_000
 """Sleep while nothing arrives; then also how late a request to stop is seen."""
 
@@ -89,6 +91,7 @@ class RunningCollector:
         """Collect until told to end; then hand over what is finished and close everything."""
         try:
             self._loop(is_ended)
+            self._take_rest()
         finally:
             self._source.close()
         self._hand_over(self._core.flush(), is_ended)
@@ -100,10 +103,7 @@ class RunningCollector:
         while not is_ended():
             batch = self._source.receive()
             if batch is not None:
-                before_ns = time.thread_time_ns()
-                self._core.feed_batch(batch)
-                self._decode_cpu_ns += time.thread_time_ns() - before_ns
-                self._samples.take(batch)
+                self._take(batch)
             now_ns = self._monotonic_ns()
             if now_ns >= next_drain_ns:
                 next_drain_ns = now_ns + DRAIN_INTERVAL_NS
@@ -113,6 +113,24 @@ class RunningCollector:
                 self.state = self._picture()
             if batch is None:
                 self._source.wait(WAIT_NS)
+
+    def _take(self, batch: ReportBatch) -> None:
+        before_ns = time.thread_time_ns()
+        self._core.feed_batch(batch)
+        self._decode_cpu_ns += time.thread_time_ns() - before_ns
+        self._samples.take(batch)
+
+    def _take_rest(self) -> None:
+        """What the kernel had accepted when the end was asked for; not what still comes."""
+        asked_ns = self._clock_ns()
+        end_ns = self._monotonic_ns() + REST_NS_MAX
+        while self._monotonic_ns() < end_ns:
+            batch = self._source.receive()
+            if batch is None:
+                return
+            self._take(batch)
+            if batch.count and batch.capture_collector_ns[batch.count - 1] > asked_ns:
+                return
 
     def _hand_over(self, collection: Collection, is_ended: Callable[[], bool]) -> None:
         self._hops += len(collection.hops)
