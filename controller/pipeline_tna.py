@@ -48,6 +48,7 @@ __all__ = [
     "check_tna",
     "find_tna_compiler",
     "load_tna",
+    "shared_containers",
     "with_contract_ids",
 ]
 
@@ -270,10 +271,14 @@ def _compile(
         command = [str(compiler.path), *_options(target)]
         if compiler.include_folder is not None:
             command += ["-I", str(compiler.include_folder)]
-        command += ["--p4runtime-files", str(p4info), "-o", str(out), PROGRAM]
+        out.mkdir()
+        command += ["--p4runtime-files", str(p4info), "--bf-rt-schema", str(out / "bfrt.json")]
+        command += ["-o", str(out), PROGRAM]
         run_tool(command, cwd=root_folder, timeout_s=COMPILE_TIMEOUT_S)
         pipe = out / "pipe"
         assembly = pipe / f"{Path(PROGRAM).stem}.bfa"
+        for problem in shared_containers(read_text(assembly)):
+            raise PipelineError(f"{COMPILER_NAME}: {problem}")
         command = [str(compiler.assembler), "--no-warn", "--target", target.name]
         command += ["-o", str(pipe), str(assembly)]
         run_tool(command, cwd=root_folder, timeout_s=COMPILE_TIMEOUT_S)
@@ -309,6 +314,32 @@ def _extern_ids(p4info: str) -> dict[str, int]:
         raise PipelineError(f"the compiler's p4info cannot be read: {error}") from error
     groups = (info.counters, info.direct_counters, info.registers, info.action_profiles)
     return {item.preamble.alias: item.preamble.id for group in groups for item in group}
+
+
+# Headers that are in one packet although no path of a parser reads both: what a report consists of,
+# and what crosses from ingress to egress with every packet.
+_OF_A_REPORT: Final = re.compile(r"hdr\.(recirculated|ethernet|ipv4|udp|report_\w+|hop_\w+)\.")
+_IN_A_REPORT: Final = re.compile(r"hdr\.(inner_\w+|ptp_start|ptp_correction)\.")
+_OF_EVERY_PACKET: Final = re.compile(r"hdr\.bridged\.")
+
+
+def shared_containers(assembly: str) -> list[str]:
+    """Fields that the compiler put into one container although one packet has both, a line each.
+
+    It takes headers for exclusive when no path of a parser reads both, even if the pipeline fills
+    one of them in: such fields need @pa_no_overlay in the program.
+    """
+    found = set()
+    for name, others in re.findall(
+        r"name : ([\w.$-]+), .*mutually_exclusive_with: \[ (.+?) \]", assembly
+    ):
+        for other in others.split(", "):
+            pair = (name, other)
+            reports = [bool(_OF_A_REPORT.match(field)) for field in pair]
+            in_a_report = all(reports) or (any(reports) and any(map(_IN_A_REPORT.match, pair)))
+            if in_a_report or any(map(_OF_EVERY_PACKET.match, pair)):
+                found.add(" and ".join(sorted(pair)) + " share a container")
+    return sorted(found)
 
 
 def _without_times(path: Path) -> dict[str, object]:

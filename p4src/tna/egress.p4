@@ -72,6 +72,7 @@ control TempoEgress(inout egress_headers_t hdr,
     action to_controller() {
         hdr.packet_in.setValid();
         hdr.packet_in.pad = 0;
+        hdr.ptp_for_mac.setInvalid();
     }
 
     @hidden

@@ -253,6 +253,9 @@ struct ingress_headers_t {
     probe_t               probe;
 }
 
+// The compiler takes headers for exclusive that no two states of a parser read both, even if the pipeline fills one of
+// them in. A report has this field next to its IP header.
+@pa_no_overlay("egress", "hdr.report_group.node_id")
 // Validity bits of a hop's values lie in the order of the bitmap.
 @pa_byte_pack("egress", "hdr.hop_node_id.$valid", "hdr.hop_level1_ports.$valid", "hdr.hop_latency.$valid",
               "hdr.hop_queue.$valid", "hdr.hop_ingress_tstamp.$valid", "hdr.hop_egress_tstamp.$valid",

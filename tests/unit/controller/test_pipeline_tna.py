@@ -20,6 +20,8 @@ from controller.pipeline_tna import (
     check_tna,
     find_tna_compiler,
     load_tna,
+    shared_containers,
+    with_contract_ids,
 )
 
 TOFINO = TNA_TARGETS["tofino"]
@@ -176,3 +178,43 @@ def test_compiler_is_found_with_its_assembler(tools: Path) -> None:
         find_tna_compiler(str(tools / "p4c-tofino"))
     with pytest.raises(PipelineError, match="no P4 compiler at"):
         find_tna_compiler(str(tools / "absent"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_problem"),
+    [
+        ("hdr.ipv4.ttl", "hdr.report_group.node_id", True),  # both in a report
+        ("hdr.hop_queue.queue_id", "hdr.inner_udp.length", True),  # both in a report
+        ("hdr.bridged.bucket", "hdr.probe.version", True),  # every packet is bridged
+        ("hdr.ipv4.ttl", "hdr.ipv6.hop_limit", False),
+        ("hdr.probe.sequence_number", "hdr.ptp_start.domain_number", False),
+        ("hdr.inner_ipv4.ttl", "hdr.inner_ipv6.hop_limit", False),
+        ("meta.mtu_bytes", "meta.report_rest", False),
+    ],
+)
+def test_containers_of_headers_of_one_packet_are_noticed(
+    first: str, second: str, is_problem: bool
+) -> None:
+    """Two fields share a container: an error where a packet can have both headers."""
+    line = (
+        "    - {{ name : {}, live_start : parser, live_end : 9, mutually_exclusive_with: [ {} ] }}"
+    )
+    assembly = "\n".join((line.format(first, second), line.format(second, f"hdr.x.y, {first}")))
+    expected = [" and ".join(sorted((first, second))) + " share a container"]
+    assert shared_containers(assembly) == (expected if is_problem else [])
+
+
+def test_ids_of_externs_are_those_of_the_contract() -> None:
+    """Counters, registers and the selector are renumbered, and what refers to them is too."""
+    text = (
+        'tables {{ preamble {{ id: 33554437 alias: "t" }} implementation_id: {0} '
+        "direct_resource_ids: {1} }}\n"
+        'action_profiles {{ preamble {{ id: {0} alias: "s" }} }}\n'
+        'direct_counters {{ preamble {{ id: {1} alias: "c" }} direct_table_id: 33554437 }}\n'
+        'registers {{ preamble {{ id: {2} alias: "probe_sequence" }} }}\n'
+    )
+    contract = text.format(0x11000001, 0x13000005, 0x16000001)
+    made = with_contract_ids(text.format(0x118F785F, 0x131BF652, 0x164B6F9E), contract)
+    assert made == text.format(0x11000001, 0x13000005, 0x16000008)
+    with pytest.raises(PipelineError, match="has c, for which there is no id"):
+        with_contract_ids(contract, contract.replace('"c"', '"d"'))
