@@ -4,7 +4,8 @@
 import numpy as np
 from scipy.special import gammaincc
 
-from correction.links import JoinCounters, link_samples
+from correction.cross_stamps import CrossStamps
+from correction.links import JoinCounters
 from correction.measure import Measured, measure
 from correction.model import FabricModel
 from correction.publish import window_solution
@@ -12,6 +13,7 @@ from correction.records import Exchanges, Hops, LinkSamples, Packets
 from correction.rows import correction_rows, jump_findings
 from correction.selection import Selection, select_bad_links
 from correction.solution import FabricSolution, Finding, LinkEstimates, SolveOptions
+from correction.sources import gather
 from correction.table import CorrectionTable, Status
 from correction.timebase import Bools, Int64s
 from correction.verdicts import FabricVerdict, fabric_verdict
@@ -30,15 +32,21 @@ def solve(
     model: FabricModel,
     windows: Int64s,
     options: SolveOptions | None = None,
+    *,
+    cross_stamps: CrossStamps | None = None,
 ) -> FabricSolution:
-    """Corrections of all clocks from reported hops and PTP exchanges.
+    """Corrections of all clocks from reported hops and PTP exchanges, and what else there is.
+
+    The solution's model has the clocks and links of `model` first, then those of all ties.
 
     `windows` is an int64 array [window, (start, end)] on the collector's clock, about 1 s each.
     A client's t2 and t3 must be on a clock that runs free within a window (`servo` undoes what a
     servo did to a PHC).
     """
-    samples, counters = link_samples(packets, hops, exchanges, model)
-    return solve_samples(samples, model, windows, counters=counters, options=options)
+    all_of = gather(packets, hops, exchanges, model, cross_stamps=cross_stamps)
+    return solve_samples(
+        all_of.samples, all_of.model, windows, counters=all_of.counters, options=options
+    )
 
 
 def solve_samples(
@@ -52,8 +60,9 @@ def solve_samples(
     """The same from link samples."""
     counters = counters or JoinCounters()
     measured = measure(samples, model, windows, counters)
+    firm = np.array([link.firm for link in model.links], np.bool_)
     selection = select_bad_links(
-        measured.eliminated, measured.unknowns.prior_sd_ns, np.flatnonzero(measured.in_loop)
+        measured.eliminated, measured.unknowns.prior_sd_ns, np.flatnonzero(measured.in_loop & ~firm)
     )
     verdict = fabric_verdict(measured, selection)
     return assemble(
@@ -130,7 +139,7 @@ def _link_estimates(
     measured: Measured, selection: Selection, options: SolveOptions
 ) -> LinkEstimates:
     in_loop, half_per_window = measured.in_loop, measured.equations.half_round_trip_ns
-    count = len(in_loop)
+    count, design = len(in_loop), measured.unknowns.design
     a = selection.averaged.q_ns[:count]
     seen = np.isfinite(half_per_window)
     half = np.where(seen, half_per_window, 0.0).sum(axis=0)
@@ -144,5 +153,6 @@ def _link_estimates(
         bad_probability=selection.bad_probability[:count],
         asymmetric=bad & in_loop & (np.abs(a) >= options.asymmetric_ns),
         half_round_trip_ns=np.divide(half, number, out=np.full(count, np.nan), where=number > 0),
-        shared_ns=measured.unknowns.design[:, count:] @ selection.averaged.q_ns[count:],
+        shared_ns=design[:, count:] @ selection.averaged.q_ns[count:],
+        covariance_ns2=design @ selection.averaged.covariance @ design.T,
     )

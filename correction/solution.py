@@ -79,6 +79,8 @@ class LinkEstimates:
     shared_ns: Float64s
     """What stamp-point constants that a group shares add to half the difference between the two
     directions' stamps, beyond a_ns and the declared latencies."""
+    covariance_ns2: Float64s
+    """[link, link]: of a_ns + shared_ns, under the prior."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
