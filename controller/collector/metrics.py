@@ -106,6 +106,7 @@ def metric_families(state: CollectorState, node_names: Mapping[int, str]) -> Ite
         "Reports that found the queue to the decoder full.",
         receive.queue_drops,
     )
+    yield _counter("worker_restarts", "Workers that ended on their own.", state.worker_restarts)
     yield _counter("cut_messages", "Messages longer than the receive buffers.", receive.cut)
     yield _counter(
         "decode_cpu_seconds",

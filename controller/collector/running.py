@@ -83,6 +83,11 @@ class RunningCollector:
         return replace(self.state, outputs=self._outputs())
 
     @property
+    def state_age_ns(self) -> int:
+        """How old the picture is: it grows while an output makes the loop wait."""
+        return self._clock_ns() - self.state.now_collector_ns
+
+    @property
     def hop_count(self) -> int:
         """Hops handed over so far."""
         return self._hops

@@ -142,6 +142,8 @@ class CollectorState:
     pairing: Pairing = Pairing()
     last_report_ns: Mapping[int, int] = field(default_factory=dict)
     """By node id."""
+    worker_restarts: int = 0
+    """Workers that ended on their own and were replaced: what they had at hand is lost."""
     decode_cpu_ns: int = 0
     """Processor time of decoding and joining."""
     output_ns: int = 0

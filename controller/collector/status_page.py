@@ -35,6 +35,7 @@ def status_page(diagnoses: Sequence[Diagnosis], state: CollectorState | None) ->
         "packets_incomplete": counters.incomplete,
         "kernel_drops": state.receive.kernel_drops,
         "queue_drops": state.receive.queue_drops,
+        "worker_restarts": state.worker_restarts,
         "outputs": {
             name: {
                 "acknowledged_parts": output.acknowledged_parts,

@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -103,6 +104,16 @@ class WorkerGroup:
             now_collector_ns=now_ns,
             last_reports=self._last_reports,
         )
+
+    def live_state(self) -> CollectorState:
+        """The same, with the workers that had to be replaced."""
+        return replace(self.state, worker_restarts=self.restarts)
+
+    @property
+    def state_age_ns(self) -> int:
+        """How old the oldest of the workers' pictures is."""
+        told = [item.state.now_collector_ns for item in self._told if item is not None]
+        return self._clocks[0]() - min(told) if told else 0
 
     @property
     def is_ready(self) -> bool:

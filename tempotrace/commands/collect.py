@@ -3,9 +3,8 @@
 hand packets with their hops to outputs; `collect status` says why there are none."""
 
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import Annotated, Any
@@ -17,33 +16,23 @@ from rich.table import Table
 from controller.collector.captures import STANDARD_INPUT
 from controller.collector.collect_capture import CaptureCollector
 from controller.collector.cores import make_core
-from controller.collector.diagnosis import Evidence, PortState
-from controller.collector.endpoint import Endpoint
-from controller.collector.metrics import metrics_text
-from controller.collector.outputs.open_output import open_output
-from controller.collector.outputs.output import Output, OutputError
 from controller.collector.outputs.pump import OutputPump
-from controller.collector.running import RunningCollector
-from controller.collector.socket_source import SocketSource
-from controller.collector.sockets import port_holders
 from controller.collector.state import CollectorState
-from controller.collector.status import diagnose
-from controller.collector.status_page import status_page
-from controller.fabric import Fabric
 from controller.fabric_file import load_fabric
 from controller.telemetry.topology import telemetry_fabric
 from tempotrace.analysis import rejected_by_reason
 from tempotrace.commands import collect_status
 from tempotrace.commands.addresses import host_and_port
+from tempotrace.commands.collect_live import ReceiveOptions, opened, receive
 from tempotrace.commands.options import Json
 from tempotrace.errors import InputError, one_line_errors
-from tempotrace.interrupt import Interrupts
 from tempotrace.reporting import ProgressDisplay
 from tempotrace.strict_json import strict_text
 
 BIG_FILE_BYTES = 32 << 20
 """From here on a capture takes long enough for a progress bar."""
 SECONDS = 10.0
+WORKERS_MAX = 64
 
 app = typer.Typer(
     help="Decode telemetry reports; show counts, losses and rejections.",
@@ -89,6 +78,12 @@ def collect(
         str | None,
         typer.Option("--metrics", help="HOST:PORT for /metrics (Prometheus) and /status."),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers", min=1, max=WORKERS_MAX, help="With --listen: processes that share a port."
+        ),
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Decode reports into packets with their hops; show counts, losses and rejections."""
@@ -107,95 +102,21 @@ def collect(
     run = token_hex(8)
     if pcap is not None:
         capture = CaptureCollector(telemetry_fabric(description), make_core(description))
-        with _opened(output) as outputs, _progress(pcap) as update:
+        with opened(output) as outputs, _progress(pcap) as update:
             state = capture.run(pcap, OutputPump(outputs, run=run), progress=update)
         hops = capture.hop_count
     else:
         if seconds is None and not output and metrics is None:
             seconds = SECONDS
-        with _opened(output) as outputs:
-            pump = OutputPump(outputs, run=run)
-            state, hops = _receive(description, addresses, pump, seconds, metrics)
+        options = ReceiveOptions(
+            workers=workers, outputs=tuple(output), run=run, seconds=seconds, metrics=metrics
+        )
+        state, hops = receive(description, addresses, options)
     summary = collection_summary(state, hops)
     if as_json:
         typer.echo(strict_text(summary))
     else:
         _print(summary)
-
-
-def _receive(
-    fabric: Fabric,
-    addresses: Sequence[tuple[str, int]],
-    pump: OutputPump,
-    seconds: float | None,
-    metrics: str | None,
-) -> tuple[CollectorState, int]:
-    core = make_core(fabric)
-    try:
-        source = SocketSource(addresses, collector_clock_ns=time.time_ns)
-    except OSError as error:
-        raise InputError(
-            f"collect: cannot listen on {_listed(addresses)}: {error.strerror}{_holders(addresses)}"
-        ) from None
-    collector = RunningCollector(source, core, pump, run=pump.run, collector_clock_ns=time.time_ns)
-    end_ns = None if seconds is None else time.monotonic_ns() + round(seconds * 1e9)
-    with (
-        closing(source),
-        Interrupts() as interrupts,
-        _endpoint(metrics, fabric, collector, source.addresses),
-    ):
-        sys.stderr.write(f"listening on {_listed(source.addresses)}\n")
-
-        def is_ended() -> bool:
-            return interrupts.is_requested or (end_ns is not None and time.monotonic_ns() >= end_ns)
-
-        collector.serve(is_ended=is_ended)
-    return collector.state, collector.hop_count
-
-
-@contextmanager
-def _endpoint(
-    metrics: str | None,
-    fabric: Fabric,
-    collector: RunningCollector,
-    addresses: Sequence[tuple[str, int]],
-) -> Iterator[None]:
-    """The HTTP endpoint while the collector runs, if one is wanted."""
-    if metrics is None:
-        yield
-        return
-    host, port = host_and_port("--metrics", metrics)
-    names = {switch.node_id: switch.name for switch in fabric.switches}
-    ports = [PortState(host=host, udp_port=udp_port, bound=True) for host, udp_port in addresses]
-    ports += collect_status.missing_ports(fabric, [udp_port for _host, udp_port in addresses])
-
-    def status() -> dict[str, object]:
-        state = collector.live_state()
-        age_s = (time.time_ns() - state.now_collector_ns) / 1e9
-        evidence = Evidence(fabric=fabric, ports=ports, state=state, state_age_s=age_s)
-        return status_page(diagnose(evidence), state)
-
-    try:
-        endpoint = Endpoint(
-            host, port, metrics=lambda: metrics_text(collector.live_state(), names), status=status
-        )
-    except OSError as error:
-        raise InputError(f"collect: cannot serve on {metrics}: {error.strerror}") from None
-    sys.stderr.write(f"metrics on http://{_address(*endpoint.address)}/metrics\n")
-    try:
-        yield
-    finally:
-        endpoint.close()
-
-
-@contextmanager
-def _opened(texts: Sequence[str]) -> Iterator[list[Output]]:
-    """The outputs that the command line names."""
-    try:
-        outputs = [open_output(text) for text in texts]
-    except OutputError as error:
-        raise InputError(f"collect: {error}") from None
-    yield outputs
 
 
 @contextmanager
@@ -204,20 +125,6 @@ def _progress(path: Path) -> Iterator[Any]:
     is_big = path != STANDARD_INPUT and path.is_file() and path.stat().st_size >= BIG_FILE_BYTES
     with ProgressDisplay(quiet=not (is_big and sys.stderr.isatty())) as display:
         yield lambda share: display.update("reading", share)
-
-
-def _listed(addresses: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(_address(host, port) for host, port in addresses)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _holders(addresses: Sequence[tuple[str, int]]) -> str:
-    """Who has the ports already, in brackets."""
-    found = {str(holder) for _host, port in addresses if port for holder in port_holders(port)}
-    return f" (held by {', '.join(sorted(found))})" if found else ""
 
 
 def collection_summary(state: CollectorState, hops: int) -> dict[str, Any]:
@@ -243,6 +150,7 @@ def collection_summary(state: CollectorState, hops: int) -> dict[str, Any]:
         "hops": hops,
         "kernel_drops": state.receive.kernel_drops,
         "queue_drops": state.receive.queue_drops,
+        "worker_restarts": state.worker_restarts,
         "outputs": {
             name: {
                 "acknowledged_parts": output.acknowledged_parts,

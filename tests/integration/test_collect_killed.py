@@ -29,15 +29,16 @@ from tests.support.nats_server import nats_server
 COMMAND = (sys.executable, "-m", "tempotrace.entry", "collect")
 SUBJECT = "fabric.packets"
 PARTS_BEFORE_KILL = 5
+pytestmark = pytest.mark.timeout(600)
 
 
 class _Collector:
     """`tempotrace collect --listen` as a process, with its HTTP endpoint."""
 
-    def __init__(self, fabric: Path, port: int, output: str) -> None:
+    def __init__(self, fabric: Path, port: int, output: str, *, workers: int = 1) -> None:
         self.process = subprocess.Popen(
             [*COMMAND, "-f", str(fabric), "--listen", f"127.0.0.1:{port}", "--json",
-             "--output", output, "--metrics", "127.0.0.1:0"],
+             "--output", output, "--metrics", "127.0.0.1:0", "--workers", str(workers)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stderr is not None
@@ -82,8 +83,8 @@ def _wait_until(collector: _Collector, acknowledged: int) -> dict:
     while True:
         assert collector.process.poll() is None
         status = collector.status()
-        (output,) = status["outputs"].values()
-        if output["acknowledged_parts"] >= acknowledged:
+        outputs = status["outputs"].values()
+        if sum(output["acknowledged_parts"] for output in outputs) >= acknowledged:
             return status
 
 
@@ -161,6 +162,27 @@ def test_with_files_what_was_acknowledged_is_there_once(load, tmp_path):
     (kept,) = summary["outputs"].values()
     assert by_run[before["run"]] >= promised["acknowledged_parts"]
     assert by_run[after["run"]] == kept["acknowledged_parts"]
+    packets = Counter(int(psn) for part in parts for psn in part.arrays["packets"]["psn"])
+    assert set(packets.values()) == {1}
+    _check_counts(after, summary)
+
+
+def test_workers_end_with_their_parent_and_keep_what_they_acknowledged(load, tmp_path):
+    """SIGKILL of the parent: workers hand over what they have and end; the next start takes over
+    the port at once, and every packet is in the files once."""
+    fabric, port, _sender = load
+    folder = tmp_path / "parts"
+    first = _Collector(fabric, port, f"file:{folder}", workers=2)
+    before = _wait_until(first, PARTS_BEFORE_KILL)
+    first.kill()
+    second = _Collector(fabric, port, f"file:{folder}", workers=2)
+    after = _wait_until(second, PARTS_BEFORE_KILL)
+    summary = second.end()
+    parts = list(read_folder(folder))
+    promised = sum(output["acknowledged_parts"] for output in before["outputs"].values())
+    assert sum(part.run.startswith(before["run"]) for part in parts) >= promised
+    kept = sum(output["acknowledged_parts"] for output in summary["outputs"].values())
+    assert sum(part.run.startswith(after["run"]) for part in parts) == kept
     packets = Counter(int(psn) for part in parts for psn in part.arrays["packets"]["psn"])
     assert set(packets.values()) == {1}
     _check_counts(after, summary)

@@ -22,6 +22,8 @@ from controller.collector.outputs.output import (
 from controller.collector.outputs.part import Part, encode_part, read_parts
 
 SUFFIX = ".parts"
+WORKER_FOLDERS = "worker-*"
+"""Where the workers of one collector write, each on its own."""
 ROTATE_BYTES = 256 << 20
 _MIB = 1 << 20
 _NAME = re.compile(r"collected-(\d{8})\.parts")
@@ -67,6 +69,19 @@ class FileOutput:
             sync=bool(whole_option(spec, "sync", 0, least=0)),
         )
 
+    @classmethod
+    def check(cls, spec: OutputSpec) -> None:
+        """Whether the options are right and the folder can be written to; writes nothing."""
+        for key in ("rotate_mib", "keep", "sync"):
+            whole_option(spec, key, 1, least=int(key == "rotate_mib"))
+        folder = Path(spec.location)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"output file:{folder}: {error.strerror}") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OutputError(f"output file:{folder}: may not be written to")
+
     @property
     def name(self) -> str:
         """The label of its metrics."""
@@ -111,9 +126,13 @@ class FileOutput:
 
 
 def read_folder(folder: Path) -> Iterator[Part]:
-    """The whole parts of all files of a folder, oldest first."""
-    for _number, path in _numbered(folder):
-        yield from read_file(path)
+    """The whole parts of all files of a folder, oldest first; then those of its workers' folders.
+
+    Order holds within a run: collectors that share the work write side by side.
+    """
+    for own in (folder, *sorted(folder.glob(WORKER_FOLDERS))):
+        for _number, path in _numbered(own):
+            yield from read_file(path)
 
 
 def read_file(path: Path) -> Iterator[Part]:

@@ -14,3 +14,12 @@ def open_output(text: str) -> Output:
     from controller.collector.outputs.nats_jetstream import JetStreamOutput
 
     return JetStreamOutput.from_spec(spec)
+
+
+def check_output(text: str) -> None:
+    """Whether the output can be opened, without keeping it; `OutputError` when it cannot be."""
+    spec = parse_output(text)
+    if spec.kind == "file":
+        FileOutput.check(spec)
+    else:
+        open_output(text).close()
