@@ -31,7 +31,7 @@ control TempoEgress(inout egress_headers_t hdr,
         meta.egress_port[8:0] = eg_intr_md.egress_port;
         meta.egress_tstamp = eg_prsr_md.global_tstamp;
         meta.latency = eg_prsr_md.global_tstamp[31:0] - meta.ingress_tstamp[31:0];
-        @in_hash { meta.queue_depth = 5w0 ++ eg_intr_md.deq_qdepth; }
+        @in_hash { meta.queue_depth = 5w0 ++ meta.cells; }
     }
 
     // Of a mirrored copy: its egress stamp has come without the upper 16 bits.

@@ -20,9 +20,8 @@ from controller.pipeline_tna import (
     check_tna,
     find_tna_compiler,
     load_tna,
-    shared_containers,
-    with_contract_ids,
 )
+from controller.tna_output import shared_containers, with_contract_ids
 
 TOFINO = TNA_TARGETS["tofino"]
 
