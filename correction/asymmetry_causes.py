@@ -5,6 +5,7 @@ Where both directions cross the same cable, its share is its own asymmetry. Betw
 that both directions pass, on different ways, a link's share is half of what it takes beyond the
 mean of all links there, against the sign of the way back: a long cable on one side counts as one
 cause, not as two large numbers that cancel. Switches are treated alike, with median residences.
+Latencies are those between stamp and wire that are declared (`model.StampPoint`).
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ from typing import NamedTuple
 from correction.delay_sum import DelaySum, DirectedLink, evaluate, sum_of_links
 from correction.link_delays import LinkDelays
 from correction.path_delays import LinkPart, PathDelay
+
+ROUNDING_ERROR_NS = 1e-6
+"""Of float sums."""
 
 
 @unique
@@ -27,6 +31,9 @@ class CauseKind(StrEnum):
     MORE_LINKS = "more-links"
     """One direction crosses more links than the other."""
     MORE_HOPS = "more-hops"
+    STAMP_POINTS = "stamp-points"
+    """Declared latencies of the stamp points on cables that both directions cross. One share of
+    all: those of the two NICs are large and cancel."""
 
 
 @unique
@@ -68,8 +75,18 @@ class _Stretch(NamedTuple):
 def link_shares(forward: PathDelay, reverse: PathDelay, delays: LinkDelays) -> tuple[Share, ...]:
     """Shares of the links, which add up to the asymmetry; the largest first."""
     shares: list[Share] = []
+    declared_ns = 0.0
     for stretch in _stretches(forward, reverse, delays):
-        shares += _of_stretch(stretch, forward, reverse, delays)
+        both = _one_cable(stretch, forward, reverse, delays)
+        if both is None:
+            shares += _of_stretch(stretch, forward, reverse, delays)
+        else:
+            shares.append(_link(stretch.forward[0].link, Travel.BOTH, both, -both.fixed_ns, delays))
+            declared_ns += both.fixed_ns
+    if abs(declared_ns) > ROUNDING_ERROR_NS:
+        shares.append(
+            _route(CauseKind.STAMP_POINTS, "declared latencies", Travel.BOTH, declared_ns)
+        )
     return _sorted(shares)
 
 
@@ -80,7 +97,12 @@ def hop_shares(forward: PathDelay, reverse: PathDelay, delays: LinkDelays) -> tu
     there = _residence_of_clocks(forward, delays)
     back = _residence_of_clocks(reverse, delays)
     shares = [
-        _hop(delays, clock, Travel.BOTH, (there[clock] - back[clock]) / 2)
+        _route(
+            CauseKind.HOP,
+            delays.model.clocks[clock].name,
+            Travel.BOTH,
+            (there[clock] - back[clock]) / 2,
+        )
         for clock in there
         if clock in back
     ]
@@ -89,22 +111,35 @@ def hop_shares(forward: PathDelay, reverse: PathDelay, delays: LinkDelays) -> tu
     count = len(only) + len(only_back)
     if count:
         mean = (sum(only.values()) + sum(only_back.values())) / count
-        shares += [_hop(delays, c, Travel.FORWARD, (ns - mean) / 2) for c, ns in only.items()]
-        shares += [_hop(delays, c, Travel.REVERSE, (mean - ns) / 2) for c, ns in only_back.items()]
+        shares += [
+            _route(CauseKind.HOP, delays.model.clocks[c].name, Travel.FORWARD, (ns - mean) / 2)
+            for c, ns in only.items()
+        ]
+        shares += [
+            _route(CauseKind.HOP, delays.model.clocks[c].name, Travel.REVERSE, (mean - ns) / 2)
+            for c, ns in only_back.items()
+        ]
         more = len(only) - len(only_back)
         if more:
             shares.append(_more(CauseKind.MORE_HOPS, "path", more, mean))
     return _sorted(shares)
 
 
+def _one_cable(
+    stretch: _Stretch, forward: PathDelay, reverse: PathDelay, delays: LinkDelays
+) -> DelaySum | None:
+    """Half the difference of both directions over the one cable of a stretch, if it is one."""
+    there, back = stretch.forward, stretch.reverse
+    if not len(there) == len(back) == 1 or there[0].link != back[0].link:
+        return None
+    both = _terms(there[0], forward.frame_bytes, delays)
+    return both.plus(_terms(back[0], reverse.frame_bytes, delays), -1.0).times(0.5)
+
+
 def _of_stretch(
     stretch: _Stretch, forward: PathDelay, reverse: PathDelay, delays: LinkDelays
 ) -> list[Share]:
     there, back = stretch.forward, stretch.reverse
-    if len(there) == len(back) == 1 and there[0].link == back[0].link:
-        both = _terms(there[0], forward.frame_bytes, delays)
-        both = both.plus(_terms(back[0], reverse.frame_bytes, delays), -1.0).times(0.5)
-        return [_link(there[0].link, Travel.BOTH, both, 0.0, delays)]
     terms = [_terms(one, forward.frame_bytes, delays) for one in there]
     terms_back = [_terms(one, reverse.frame_bytes, delays) for one in back]
     base = [_base_ns(one, delays) for one in (*terms, *terms_back)]
@@ -150,10 +185,11 @@ def _link(link: int, travel: Travel, terms: DelaySum, moved_ns: float, delays: L
     )
 
 
-def _hop(delays: LinkDelays, clock: int, travel: Travel, share_ns: float) -> Share:
+def _route(kind: CauseKind, subject: str, travel: Travel, share_ns: float) -> Share:
+    """A share that is declared or measured, and no link's own asymmetry."""
     return Share(
-        kind=CauseKind.HOP,
-        subject=delays.model.clocks[clock].name,
+        kind=kind,
+        subject=subject,
         travel=travel,
         contribution_ns=share_ns,
         route_ns=share_ns,
@@ -163,15 +199,8 @@ def _hop(delays: LinkDelays, clock: int, travel: Travel, share_ns: float) -> Sha
 
 
 def _more(kind: CauseKind, subject: str, more: int, mean_ns: float) -> Share:
-    return Share(
-        kind=kind,
-        subject=subject,
-        travel=Travel.FORWARD if more > 0 else Travel.REVERSE,
-        contribution_ns=more * mean_ns / 2,
-        route_ns=more * mean_ns / 2,
-        asymmetry_ns=0.0,
-        sd_ns=0.0,
-    )
+    travel = Travel.FORWARD if more > 0 else Travel.REVERSE
+    return _route(kind, subject, travel, more * mean_ns / 2)
 
 
 def _residence_of_clocks(path: PathDelay, delays: LinkDelays) -> dict[int, float]:

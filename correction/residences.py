@@ -17,7 +17,7 @@ from correction.link_delays import LinkDelays
 from correction.links import RESIDENCE_NS_MAX, residence_time_ns
 from correction.model import ClockKind
 from correction.records import Hops, Packets
-from correction.timebase import Float64s
+from correction.timebase import Bools, Float64s
 
 NS_PER_PPB = 1e-9
 
@@ -34,15 +34,13 @@ class Residence:
     most_ns: float
 
 
-def residence_matrix(
-    packets: Packets, hops: Hops, delays: LinkDelays
-) -> tuple[Float64s, NDArray[np.bool_]]:
+def residence_matrix(packets: Packets, hops: Hops, delays: LinkDelays) -> tuple[Float64s, Bools]:
     """[packet, hop] of packets with equally many hops, and which packets are timed throughout."""
     count = int(packets["hop_count"][0]) if len(packets) else 0
     index = packets["first_hop"][:, None] + np.arange(count)
     chosen = hops[index.ravel()]
     raw = residence_time_ns(chosen, delays.model).reshape(index.shape)
-    sound = ((raw >= 0) & (raw <= RESIDENCE_NS_MAX)).all(axis=1)
+    sound: Bools = np.all((raw >= 0) & (raw <= RESIDENCE_NS_MAX), axis=1)
     rate = _rates(chosen["node_id"], delays).reshape(index.shape)
     return raw * (1.0 - rate), sound
 
