@@ -8,12 +8,29 @@ in strings, since they exceed 2^53.
 """
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from correction.cross_stamps import CROSS_STAMP_DTYPE, CrossStamps
 
 CLOCK_PAIRS_VERSION = 1
 """`version` in the header line."""
+UNCERTAINTY_NS_MAX = 1_000_000_000
+"""A cross-stamp that says less than that ties nothing."""
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_KEYS = ("machine", "clock", "phc_local_ns", "system_local_ns", "uncertainty_ns")
+
+
+class ClockPairsError(Exception):
+    """A line that cannot be used; `str()` names file, line and key."""
+
+    def __init__(self, path: Path, line: int, key: str, message: str) -> None:
+        super().__init__(f"{path}:{line}: {key}: {message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +68,55 @@ def write_clock_pairs(path: Path, stamps: Iterable[CrossStamp]) -> None:
         file.write(header + "\n")
         for stamp in stamps:
             file.write(cross_stamp_line(stamp) + "\n")
+
+
+def read_clock_pairs(path: Path, clock_index: Mapping[str, int]) -> CrossStamps:
+    """Read a log; `clock_index` gives each NIC's clock in the fabric model. `ClockPairsError`."""
+    rows: list[tuple[int, int, int, int, int]] = []
+    machines: dict[str, int] = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            record = _record(path, number, line)
+            kind = record.get("record")
+            if number == 1:
+                if kind != "header" or record.get("version") != CLOCK_PAIRS_VERSION:
+                    expected = f"expected a header of version {CLOCK_PAIRS_VERSION}"
+                    raise ClockPairsError(path, number, "record", expected)
+                continue
+            if kind != "cross_stamp":
+                raise ClockPairsError(path, number, "record", "expected cross_stamp")
+            missing = next((key for key in _KEYS if key not in record), None)
+            if missing is not None:
+                raise ClockPairsError(path, number, missing, "is missing")
+            machine, clock = record["machine"], record["clock"]
+            if not isinstance(machine, str) or not machine:
+                raise ClockPairsError(path, number, "machine", "expected a name")
+            if not isinstance(clock, str) or clock not in clock_index:
+                raise ClockPairsError(path, number, "clock", "is no host of the fabric")
+            phc, counter = (_stamp(path, number, key, record[key]) for key in _KEYS[2:4])
+            limit = record["uncertainty_ns"]
+            if isinstance(limit, bool) or not isinstance(limit, int):
+                raise ClockPairsError(path, number, "uncertainty_ns", "expected a whole number")
+            if not 0 <= limit <= UNCERTAINTY_NS_MAX:
+                raise ClockPairsError(
+                    path, number, "uncertainty_ns", f"expected 0 to {UNCERTAINTY_NS_MAX}"
+                )
+            place = machines.setdefault(machine, len(machines))
+            rows.append((clock_index[clock], place, phc, counter, limit))
+    return CrossStamps(rows=np.array(rows, CROSS_STAMP_DTYPE), machines=tuple(machines))
+
+
+def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ClockPairsError(path, number, "-", "expected one JSON object a line") from None
+    if not isinstance(record, dict):
+        raise ClockPairsError(path, number, "-", "expected one JSON object a line")
+    return record
+
+
+def _stamp(path: Path, number: int, key: str, value: object) -> int:
+    if not isinstance(value, str) or not _INTEGER.fullmatch(value) or abs(int(value)) >= 2**62:
+        raise ClockPairsError(path, number, key, "expected whole ns below 2^62 in a string")
+    return int(value)

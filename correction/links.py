@@ -44,6 +44,8 @@ class Reject(StrEnum):
     EXCHANGE_STALE = "exchange_stale"
     EXCHANGE_WITHOUT_PACKET = "exchange_without_packet"
     EXCHANGE_WRONG_PORT = "exchange_wrong_port"
+    CROSS_STAMP_WIDE = "cross_stamp_wide"
+    CROSS_STAMP_OUTSIDE = "cross_stamp_outside"
     OUTSIDE_WINDOWS = "outside_windows"
     CLOCK_JUMP = "clock_jump"
     CLOCK_JUMP_2_32 = "clock_jump_2_32"
@@ -89,7 +91,8 @@ class PortIndex:
 def port_index(model: FabricModel) -> PortIndex:
     """Every switch port that the model cables."""
     rows = []
-    for number, link in enumerate(model.links):
+    cables = [(number, link) for number, link in enumerate(model.links) if link.cable]
+    for number, link in cables:
         for clock, port, at_a in ((link.a, link.a_port, True), (link.b, link.b_port, False)):
             if model.clocks[clock].kind is ClockKind.SWITCH:
                 rows.append(((model.clocks[clock].node_id << 16) | port, number, at_a))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an estimator may know of a fabric: its clocks, links, stamp points and declared priors.
 
-The unknowns of a solve are clocks, not machines: every NIC's PHC and every switch's INT clock.
+The unknowns of a solve are clocks, not machines: every NIC's PHC and every switch's INT clock; what
+else ties clocks together (cross-stamps, reference clocks, PTP clocks of switches, paths without
+telemetry) is added by `correction.ties`.
 Built by `controller.fabric` from `fabric.yaml`; holds no measured and no true value.
 """
 
@@ -15,6 +17,13 @@ class ClockKind(Enum):
 
     NIC = "nic"
     SWITCH = "switch"
+    """A switch's INT clock."""
+    PTP = "ptp"
+    """The PTP clock of a switch that is a boundary clock, besides its INT clock."""
+    COUNTER = "counter"
+    """A machine's system counter, which cross-stamps compare its NICs with."""
+    TIMESCALE = "timescale"
+    """What several reference clocks are held against; no device shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +46,7 @@ class StampPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """One clock: a NIC's PHC or a switch's INT clock."""
+    """One clock; `kind` says of what."""
 
     name: str
     kind: ClockKind
@@ -55,7 +64,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One cable between two ports, with what is declared about it."""
+    """One cable between two ports, or another tie of two clocks, with what is declared about it."""
 
     name: str
     a: int
@@ -77,6 +86,24 @@ class Link:
     max_delay_ns: int = 0
     """Declared largest one-way delay between the two ports (longest cable at its slowest, modules,
     FEC); 0 if unknown. A longer round trip refutes that both directions are alike."""
+    cable: bool = True
+    """Between the two ports that it names. False: a tie by other means, with ports of no meaning
+    and a `min_delay_ns` that may be negative."""
+    firm: bool = False
+    """Its asymmetry is never larger than declared, so that it cannot be a bad link: a cross-stamp
+    inside a machine, a reference clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One clock that shows reference time, but for an error of its own."""
+
+    clock: int
+    """Index of a NIC's clock."""
+    sd_ns: float
+    """Standard deviation of its constant error."""
+    hard_ns: float
+    """Its error is never larger; infinite if nobody vouches for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +117,6 @@ class FabricModel:
     """Declared largest |rate error| of any clock against the reference."""
     wander_ns_per_s_sqrt_s: float
     """Declared random walk of a clock's rate: ns/s per square root of a second."""
+    references: tuple[Reference, ...] = ()
+    """Several reference clocks with their errors (`correction.references`); empty: `reference` is
+    without error."""

@@ -48,6 +48,7 @@ def fabric_verdict(measured: Measured, selection: Selection) -> FabricVerdict:
         y_ns=of.y_ns,
         scale_ns=scale,
         parallel=core.parallel,
+        firm=~edges.may_be_bad[core.edges],
     )
     published = np.zeros(of.size)
     verdict = certificates.judge(graph, published)
@@ -90,7 +91,7 @@ def _edges(measured: Measured, selection: Selection) -> tuple[Edges, Int64s]:
         y_ns=total[links] / weight[links] - shared_ns[links],
         noise_sd_ns=weight[links] ** -0.5,
         healthy_sd_ns=measured.unknowns.prior_sd_ns[links],
-        may_be_bad=np.ones(len(links), np.bool_),
+        may_be_bad=np.array([not link.firm for link in model.links], np.bool_)[links],
         shared=nothing,
         shared_sd_ns=nothing_sd,
         forward_limit_ns=unlimited,

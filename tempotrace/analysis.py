@@ -14,17 +14,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.clock_pairs import read_clock_pairs
 from controller.fabric import Fabric
 from controller.fabric_model import fabric_model
 from controller.ptp_log import PtpLog, read_ptp_log
 from controller.telemetry.collector import Collection, CollectorCounters, collect
 from controller.telemetry.pcap import read_pcap
+from correction.cross_stamps import free_running_stamps
 from correction.engine import solve_samples
-from correction.links import link_samples
 from correction.model import ClockKind, FabricModel
 from correction.records import Exchanges, LinkSamples
 from correction.servo import ServoLog, free_running_exchanges, steered_table
 from correction.solution import FabricSolution
+from correction.sources import gather
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
 from correction.windows import telemetry_windows
 from tracing_core.model import ClockStatus, Correction, LinkEstimate
@@ -44,7 +46,10 @@ class Analysis:
     """Everything derived from one recording."""
 
     fabric: Fabric
+    declared: FabricModel
+    """What `fabric.yaml` declares: the first clocks and links of `model`."""
     model: FabricModel
+    """With what else ties clocks together: machines' counters and cross-stamps."""
     collection: Collection
     ptp_log: PtpLog
     windows: NDArray[np.int64]
@@ -61,25 +66,34 @@ class Analysis:
         return _servos_by_clock(self.ptp_log, self.model)
 
 
-def analyse(fabric: Fabric, reports: Path, exchanges: Path) -> Analysis:
-    """Decode, join and solve one recording."""
-    model = fabric_model(fabric)
+def analyse(
+    fabric: Fabric, reports: Path, exchanges: Path, clock_pairs: Path | None = None
+) -> Analysis:
+    """Decode, join and solve one recording; `clock_pairs`: cross-stamps, where there are any."""
+    declared = fabric_model(fabric)
     collection = collect(read_pcap(reports), fabric)
     clients = {
-        clock.name: index for index, clock in enumerate(model.clocks) if clock.kind is ClockKind.NIC
+        clock.name: index
+        for index, clock in enumerate(declared.clocks)
+        if clock.kind is ClockKind.NIC
     }
     ptp_log = read_ptp_log(exchanges, clients, time_transmitter=fabric.ptp.grandmaster)
-    servos = _servos_by_clock(ptp_log, model)
+    servos = _servos_by_clock(ptp_log, declared)
     windows = telemetry_windows(collection.packets)
-    samples, counters = link_samples(
+    gathered = gather(
         collection.packets,
         collection.hops,
         free_running_exchanges(ptp_log.exchanges, servos),
-        model,
+        declared,
+        cross_stamps=None
+        if clock_pairs is None
+        else free_running_stamps(read_clock_pairs(clock_pairs, clients), servos),
     )
-    solution = solve_samples(samples, model, windows, counters=counters)
+    model, samples = gathered.model, gathered.samples
+    solution = solve_samples(samples, model, windows, counters=gathered.counters)
     return Analysis(
         fabric=fabric,
+        declared=declared,
         model=model,
         collection=collection,
         ptp_log=ptp_log,
@@ -146,7 +160,7 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
 
 def publish(analysis: Analysis, store: Store) -> int:
     """Put an analysis into the store; returns the new correction version."""
-    store.fabric.replace(nodes_of(analysis.model), links_of(analysis.model))
+    store.fabric.replace(nodes_of(analysis.declared), links_of(analysis.declared))
     store.telemetry.append(analysis.collection.packets, analysis.collection.hops)
     return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
 
@@ -193,7 +207,7 @@ def link_estimates(analysis: Analysis) -> list[LinkEstimate]:
             samples_ab=int(counts[2 * index]),
             samples_ba=int(counts[2 * index + 1]),
         )
-        for index, link in enumerate(analysis.model.links)
+        for index, link in enumerate(analysis.declared.links)
     ]
 
 

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from controller.clock_pairs import ClockPairsError
 from controller.fabric import FabricError
 from controller.pipeline import PipelineError
 from controller.ptp_log import PtpLogError
@@ -26,7 +27,14 @@ class InputError(Exception):
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_WRONG_INPUT = (InputError, FabricError, PtpLogError, PcapError, PipelineError)
+_WRONG_INPUT = (
+    InputError,
+    FabricError,
+    PtpLogError,
+    ClockPairsError,
+    PcapError,
+    PipelineError,
+)
 
 
 def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:

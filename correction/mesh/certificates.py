@@ -38,6 +38,8 @@ ROOM_SHARES = (0.6, 0.9)
 MARGIN_UNITS = WEIGHT_UNITS + WEIGHT_UNITS // 2
 """Costs are differences of two sums of weights; with equal weights they are 0, 2, 4 ... or 1, 3,
 5 ... edges. One more bad edge takes two away: a clock with less than two is not determined."""
+FIRM_EDGES = 100
+"""An edge that cannot be bad counts as so many: more than a clock has."""
 FLOWS_TRIED_MAX = 200
 """Searches for a flow to one clock before giving up."""
 MOVES_MAX = 64
@@ -94,6 +96,8 @@ class Graph:
     """Sd of a healthy edge's residual."""
     parallel: bool = True
     """Some pair of nodes may have several edges."""
+    firm: Bools | None = None
+    """Edges that cannot be bad; None: any may be."""
 
     def residual_ns(self, theta_ns: Float64s) -> Float64s:
         """y - (theta_v - theta_u)."""
@@ -115,6 +119,8 @@ def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
     """
     theta = estimate_ns.copy()
     weight = weights(graph.scale_ns)
+    if graph.firm is not None:
+        weight[graph.firm] = FIRM_EDGES * WEIGHT_UNITS
     cuts: list[RivalCut] = []
     flow, direction = np.zeros(len(weight), np.int64), np.zeros(len(weight), np.int64)
     complete = False
@@ -349,16 +355,21 @@ def _rivals(graph: Graph, theta_ns: Float64s) -> dict[int, float]:
     node = np.r_[graph.v, graph.u]
     wanted = np.r_[residual, -residual]
     allowed = np.r_[tolerance, tolerance]
-    kept = np.bincount(node[np.abs(wanted) <= allowed], minlength=graph.size)
-    bad = np.bincount(node[np.abs(wanted) > allowed], minlength=graph.size)
+    firm = np.zeros(len(residual), np.bool_) if graph.firm is None else graph.firm
+    votes = np.tile(np.where(firm, FIRM_EDGES, 1), 2)
+    within = np.abs(wanted) <= allowed
+    kept = np.bincount(node, votes * within, graph.size)
+    bad = np.bincount(node, votes * ~within, graph.size)
     rivals = {}
     # fewer than two bad edges cannot make up for more than two kept ones
     for one in np.flatnonzero((bad > 0) & (kept <= bad + 1)).tolist():
         mine = node == one
         moves, slack = wanted[mine], allowed[mine]
         away = moves[np.abs(moves) > slack]
-        agree = (np.abs(moves[None, :] - away[:, None]) <= slack[None, :]).sum(axis=1)
-        best = int(np.argmax(agree))
-        if agree[best] >= kept[one] - 1:
+        agrees = np.abs(moves[None, :] - away[:, None]) <= slack[None, :]
+        best = int(np.argmax(agrees @ votes[mine]))
+        # as many edges, and no less firm ones
+        enough = agrees[best].sum() >= within[mine].sum() - 1
+        if enough and (agrees @ votes[mine])[best] >= kept[one] - 1:
             rivals[one] = float(away[best])
     return rivals

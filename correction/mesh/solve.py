@@ -152,6 +152,7 @@ def _graph(edges: Edges, core: Core, chosen: Chosen) -> certificates.Graph:
         y_ns=edges.y_ns[core.edges] - shared_ns,
         scale_ns=edges.scale_ns[core.edges],
         parallel=core.parallel,
+        firm=~edges.may_be_bad[core.edges],
     )
 
 

@@ -176,7 +176,7 @@ class FabricTracker:
             y_ns=self.links.z_ns[rows],
             noise_sd_ns=self.links.noise_sd_ns[rows] / np.sqrt(count),
             healthy_sd_ns=declared.own_sd_ns[rows],
-            may_be_bad=np.ones(len(rows), np.bool_),
+            may_be_bad=np.array([not link.firm for link in self.model.links], np.bool_)[rows],
             shared=declared.shared[rows],
             shared_sd_ns=declared.shared_sd_ns,
             forward_limit_ns=window.forward_limit_ns[rows] - moves[rows],

@@ -34,6 +34,10 @@ def run(
     fabric: FabricFile,
     reports: Annotated[Path, typer.Option("--reports", help="pcap of telemetry reports.")],
     exchanges: Annotated[Path, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")],
+    clock_pairs: Annotated[
+        Path | None,
+        typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps of machines' NICs."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write corrections as JSON.")] = None,
     certificate: Annotated[
         Path | None,
@@ -42,7 +46,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Decode, join and solve; print clocks and asymmetric links."""
-    analysis = analyse(load_fabric(fabric), reports, exchanges)
+    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs)
     warn_of_refusals(analysis)
     document = corrections_document(analysis)
     if out is not None:

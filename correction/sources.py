@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that ties clocks together, gathered: the model with every tie, and the samples of all links.
+
+A model declares cables; what else there is follows from the data: cross-stamps. Clocks and links of
+the declared model keep their indices, what is added comes after them.
+"""
+
+from dataclasses import dataclass
+
+from correction.cross_stamps import CrossStamps, cross_stamp_samples, with_cross_stamps
+from correction.links import JoinCounters, link_samples
+from correction.model import FabricModel
+from correction.records import Exchanges, Hops, LinkSamples, Packets
+from correction.ties import joined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Inputs of `engine.solve_samples`."""
+
+    model: FabricModel
+    """With all ties."""
+    samples: LinkSamples
+    counters: JoinCounters
+
+
+def gather(
+    packets: Packets,
+    hops: Hops,
+    exchanges: Exchanges,
+    model: FabricModel,
+    *,
+    cross_stamps: CrossStamps | None = None,
+) -> Gathered:
+    """Join everything; `model` is the declared one."""
+    samples, counters = link_samples(packets, hops, exchanges, model)
+    if cross_stamps is not None and len(cross_stamps.rows):
+        model = with_cross_stamps(model, cross_stamps)
+        more = cross_stamp_samples(cross_stamps, samples, model, counters)
+        samples = joined([samples, more])
+    return Gathered(model=model, samples=samples, counters=counters)
