@@ -20,8 +20,8 @@ OWN_IDS: Final[Mapping[str, int]] = MappingProxyType({"probe_sequence": 0x160000
 def with_contract_ids(p4info: str, contract: str) -> str:
     """A p4info with the ids that `contract` gives to counters, registers and the selector.
 
-    Tofino's compiler ignores @id for them and numbers them by a hash of their names. Nothing but
-    the p4info knows these ids: the driver's files call objects by name.
+    Tofino's compiler ignores @id for them and numbers them by a hash of their names. bfrt.json
+    keeps those numbers: a P4Runtime server maps these objects by name.
     """
     theirs = {**_extern_ids(contract), **OWN_IDS}
     renumbered = {}
