@@ -94,8 +94,9 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     claimed = address[np.where(known, client, 0)]
     reject(claimed != exchanges["client_ip"].astype(np.int64), Reject.EXCHANGE_WRONG_CLIENT)
     transmitter = exchanges["time_transmitter_ip"].astype(np.int64)
-    own = client == model.reference
-    reject((transmitter != address[model.reference]) | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
+    serving = address[transmitters(model)]
+    own = np.isin(claimed, serving) & (claimed == transmitter)
+    reject(~np.isin(transmitter, serving) | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
     reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
     c1, c2 = exchanges["c1_ns"], exchanges["c2_ns"]
     below = -CORRECTION_BELOW_ZERO_NS_MAX
@@ -113,6 +114,12 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     unique, first = np.unique(accepted, return_index=True)
     counters.reject(Reject.EXCHANGE_DUPLICATE, len(accepted) - len(unique))
     return accepted[np.sort(first)]
+
+
+def transmitters(model: FabricModel) -> NDArray[np.int64]:
+    """Clocks that exchanges may name: the reference, or all of several."""
+    several = [one.clock for one in model.references]
+    return np.array(several or [model.reference], np.int64)
 
 
 def _foreign_identity(exchanges: Exchanges, told: Bools) -> Bools:
@@ -186,7 +193,8 @@ def join_to_packets(
     within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     candidate = order[start[exchange_key[row]] + within]
     lag = ptp["capture_collector_ns"][candidate] - exchanges[message.sent][row]
-    clock = exchanges["client"][row] if message.message_type == DELAY_REQ else np.zeros_like(row)
+    sender = "client" if message.message_type == DELAY_REQ else "time_transmitter_ip"
+    clock = exchanges[sender][row]
     near = np.zeros(len(row), np.bool_)
     for value in np.unique(clock):
         mine = clock == value

@@ -11,6 +11,7 @@ from correction.cross_stamps import CrossStamps, cross_stamp_samples, with_cross
 from correction.links import JoinCounters, link_samples
 from correction.model import FabricModel
 from correction.records import Exchanges, Hops, LinkSamples, Packets
+from correction.references import reference_samples, with_references
 from correction.ties import joined
 
 
@@ -38,4 +39,7 @@ def gather(
         model = with_cross_stamps(model, cross_stamps)
         more = cross_stamp_samples(cross_stamps, samples, model, counters)
         samples = joined([samples, more])
+    if model.references:
+        model = with_references(model)
+        samples = joined([samples, reference_samples(samples, model)])
     return Gathered(model=model, samples=samples, counters=counters)

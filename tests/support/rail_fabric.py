@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-stamps of a synthetic fabric's hosts: NICs of different leaves in one machine."""
+"""Synthetic fabrics with more than cables: cross-stamps of NICs in one machine; errors of a solve."""
 
 import numpy as np
 
@@ -42,3 +42,15 @@ def rail_stamps(
         rows=np.array(rows, CROSS_STAMP_DTYPE),
         machines=tuple(f"m{number + 1}" for number in range(len(machines))),
     )
+
+
+def true_error_ns(run, solution, window: int, clock: int) -> float:
+    """Published offset of a clock less the true one at its anchor."""
+    one, truth = solution.windows[window], run.truth
+    mine, reference = truth.clocks[clock], truth.clocks[truth.reference]
+    aim = float(int(one.anchor_local_ns[clock]) - mine.epoch_ns)
+    at = aim
+    for _ in range(8):
+        at -= float(mine.elapsed(at)) - aim
+    epochs = mine.epoch_ns - reference.epoch_ns
+    return int(one.offset_ns[clock]) - epochs - float(mine.elapsed(at) - reference.elapsed(at))

@@ -6,6 +6,7 @@ rate errors and wander; links have a delay per direction; stamps have constants 
 one-sided jitter and a quantum. Client clocks may be steered: their rate changes at each Sync.
 """
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -151,8 +152,10 @@ def draw(
     *,
     a_ns: dict[str, float] | None = None,
     steps: dict[int, tuple[float, int]] | None = None,
+    beside: dict[int, tuple[int, int]] | None = None,
 ) -> Run:
-    """One run; `a_ns` overrides asymmetries by link name, `steps` puts a clock step (true ns)."""
+    """One run; `a_ns` overrides asymmetries by link name, `steps` puts a clock step (true ns),
+    `beside` makes a clock show what another one does, ahead by a constant in ns."""
     setup = setup or Setup()
     rng = np.random.default_rng(seed)
     n_hosts = setup.leaves * setup.hosts_per_leaf
@@ -262,6 +265,9 @@ def draw(
                 duration, knots, setup.steer_sd_ppb if 0 < i < n_hosts else 0.0,
             )
         )  # fmt: skip
+    for clock, (other, ahead_ns) in (beside or {}).items():
+        clocks[clock] = copy(clocks[other])
+        clocks[clock].epoch_ns += ahead_ns
     for clock, step in (steps or {}).items():
         clocks[clock].steps.append(step)
 

@@ -25,7 +25,7 @@ from correction.servo import ADJUSTMENT_DTYPE, ServoLog
 from correction.sources import gather
 from correction.stream.tracker import track
 from correction.table import Status
-from tests.support.rail_fabric import rail_stamps
+from tests.support.rail_fabric import rail_stamps, true_error_ns
 from tests.support.synthetic_fabric import Setup, draw
 
 RAILS = Setup(leaves=8, spines=2, hosts_per_leaf=2, windows=3, window_gap_s=1.0, bad_share=0.0)
@@ -42,18 +42,6 @@ def run():
 def link_of(model, name: str) -> int:
     """Index of a link by its name."""
     return next(i for i, link in enumerate(model.links) if link.name == name)
-
-
-def true_error_ns(run, solution, window: int, clock: int) -> float:
-    """Published offset of a clock less the true one at the window's centre, by its rate."""
-    one, truth = solution.windows[window], run.truth
-    mine, reference = truth.clocks[clock], truth.clocks[truth.reference]
-    aim = float(int(one.anchor_local_ns[clock]) - mine.epoch_ns)
-    at = aim
-    for _ in range(8):
-        at -= float(mine.elapsed(at)) - aim
-    epochs = mine.epoch_ns - reference.epoch_ns
-    return int(one.offset_ns[clock]) - epochs - float(mine.elapsed(at) - reference.elapsed(at))
 
 
 def test_an_access_links_asymmetry_is_found_through_the_machine(run) -> None:
