@@ -128,7 +128,7 @@ control Postcard(in egress_headers_t hdr,
         actions = { mirror; mirror_congested; mirror_dropped; filtered; beyond_quota; NoAction; }
         const default_action = NoAction();
         const entries = {
-            // node, exempt, destination, deflected, INT inside, congested, above, asked, by PTP, by MX, known twice, bits
+            // node, exempt, destination, deflected, INT, congested, above, asked, by PTP, by MX, known twice, bits
             (0, _, _, _, _, _, _, _, _, _, _, _, _): NoAction();
             (_, 1, _, _, _, _, _, _, _, _, _, _, _): NoAction();
             (_, _, 0, _, _, _, _, _, _, _, _, _, _): NoAction();

@@ -15,7 +15,7 @@ control Punt(inout ingress_headers_t hdr,
     }
 
     // Filled by the controller. Fields that a packet lacks are 0: they share no container with others
-    // (pa_no_overlay in tempotrace.p4), and Tofino clears the containers of every packet.
+    // (pa_no_overlay in metadata.p4), and Tofino clears the containers of every packet.
     @id(TABLE_PUNT)
     table punt {
         key = {
