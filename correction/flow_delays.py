@@ -7,7 +7,7 @@ reported paths (`controller.path_prediction`).
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
 from correction.delay_sum import DelayEstimate
@@ -97,7 +97,7 @@ class FlowDelays:
         self._residences = residences
         self._predict = predict
         self._frame_bytes = frame_bytes
-        self._kept: dict[tuple[Flow, Path], PathDelay] = {}
+        self._kept: dict[tuple[Path, PathSource], PathDelay] = {}
 
     def of(self, flow: Flow, back: Flow | None = None) -> FlowDelay:
         """Both directions of a flow on the paths they took last."""
@@ -218,19 +218,14 @@ class FlowDelays:
         return self._delay(flow, path, PathSource.PREDICTED)
 
     def _delay(self, flow: Flow, path: Path, source: PathSource = PathSource.REPORTED) -> PathDelay:
-        kept = self._kept.get((flow, path))
+        kept = self._kept.get((path, source))
         if kept is None:
             if len(self._kept) >= PATHS_KEPT_MAX:
                 self._kept.clear()
-            kept = self._kept[flow, path] = path_delay(
-                path,
-                self._delays,
-                self._ports,
-                residences=self._residences(flow, path),
-                source=source,
-                frame_bytes=self._frame_bytes,
+            kept = self._kept[path, source] = path_delay(
+                path, self._delays, self._ports, source=source, frame_bytes=self._frame_bytes
             )
-        return kept
+        return replace(kept, residences=self._residences(flow, path))
 
     def _most_used(self, flows: list[Flow]) -> Flow:
         return max(flows, key=lambda one: sum(use.packets for use in self._paths.paths_of(one)))

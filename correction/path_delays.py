@@ -160,7 +160,7 @@ def path_delay(
 
 
 def port_delays(delays: LinkDelays, *, frame_bytes: float = PTP_EVENT_BYTES) -> list[LinkPart]:
-    """Both directions of every link: what a frame that comes in at its far end has behind it."""
+    """Both directions of every cable: what a frame that comes in at its far end has behind it."""
     return [
         LinkPart(
             link=link,
@@ -171,6 +171,7 @@ def port_delays(delays: LinkDelays, *, frame_bytes: float = PTP_EVENT_BYTES) -> 
                 delays,
             ),
         )
-        for link in range(len(delays.model.links))
+        for link, declared in enumerate(delays.model.links)
+        if declared.cable
         for reverse in (False, True)
     ]

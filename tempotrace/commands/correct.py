@@ -11,6 +11,7 @@ from rich.table import Table
 
 from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
+from tempotrace.commands.correct_paths import paths
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
 from tempotrace.strict_json import strict_text
@@ -21,11 +22,6 @@ app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
 CORRECTIONS_VERSION = 1
 FIRST_VERSION = 1
 """Correction version of a single recording's rows."""
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `run` a sub-command while it is the only one."""
 
 
 @app.command("run")
@@ -147,3 +143,6 @@ def _print(analysis: Analysis) -> None:
 
 def _bound(bound_ns: int | None) -> str:
     return "infinite" if bound_ns is None else str(bound_ns)
+
+
+app.command("paths")(paths)

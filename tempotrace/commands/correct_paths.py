@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tempotrace correct paths`: delay and asymmetry of flows and PTP associations on their paths."""
+
+import re
+from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.fabric import PTP_EVENT_UDP_PORT, Fabric
+from controller.fabric_file import load_fabric
+from correction.flow_paths import Flow
+from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
+from tempotrace.analysis import analyse, warn_of_refusals
+from tempotrace.commands.options import FabricFile, Json
+from tempotrace.errors import InputError, one_line_errors
+from tempotrace.path_session import PathSession
+from tempotrace.path_tables import PathTables
+from tempotrace.strict_json import strict_text
+
+FLOW_PATTERN = re.compile(r"(?P<src>.+):(?P<src_port>\d+)-(?P<dst>.+):(?P<dst_port>\d+)")
+
+
+@one_line_errors
+def paths(
+    fabric: FabricFile,
+    reports: Annotated[Path, typer.Option("--reports", help="pcap of telemetry reports.")],
+    exchanges: Annotated[Path, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")],
+    clock_pairs: Annotated[
+        Path | None,
+        typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps of machines' NICs."),
+    ] = None,
+    flow: Annotated[
+        str | None,
+        typer.Option("--flow", help="SRC:PORT-DST:PORT; hosts by name or IPv4 address."),
+    ] = None,
+    ptp: Annotated[str | None, typer.Option("--ptp", help="Only this client.")] = None,
+    choices: Annotated[
+        bool, typer.Option("--choices", help="Rank what ECMP leads elsewhere, for --flow or --ptp.")
+    ] = False,
+    address: Annotated[
+        list[str] | None,
+        typer.Option("--address", help="Further address of the client; may be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print one-way delays, delayAsymmetry, what causes it, and what a rehash changed."""
+    if flow is not None and ptp is not None:
+        raise InputError("correct paths: --flow and --ptp exclude each other")
+    if choices and flow is None and ptp is None:
+        raise InputError("correct paths: --choices needs --flow or --ptp")
+    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs)
+    warn_of_refusals(analysis)
+    session = PathSession(analysis)
+    tables = PathTables(session.documents, session.check)
+    if flow is not None:
+        wanted = _parse_flow(flow, analysis.fabric)
+        found = session.flow(wanted)
+        ranked = session.roce_choices(wanted) if choices else ()
+        parts = [session.documents.flow(found)]
+        shifts = session.shifts(
+            [change for change in session.changes if change.flow in (found.flow, found.back)]
+        )
+        document = session.document(flows=parts, shifts=shifts, ranked=ranked)
+        if not as_json:
+            tables.flow(found)
+            tables.shifts(shifts)
+            tables.choices(ranked)
+    else:
+        clients = session.associations(ptp)
+        further = [_address(analysis.fabric, text, "--address") for text in address or []]
+        ranked = session.ptp_choices(ptp, further) if choices and ptp else ()
+        shifts = () if ptp else session.shifts(session.changes)
+        document = session.document(clients=clients, shifts=shifts, ranked=ranked)
+        if not as_json:
+            tables.associations(clients, detailed=ptp is not None)
+            tables.shifts(shifts)
+            tables.choices(ranked)
+    if as_json:
+        typer.echo(strict_text(document))
+
+
+def _parse_flow(text: str, fabric: Fabric) -> Flow:
+    """A 5-tuple as given; traffic follows from the ports."""
+    match = FLOW_PATTERN.fullmatch(text)
+    if match is None:
+        raise InputError(f"correct paths: --flow {text}: not SRC:PORT-DST:PORT")
+    ports = int(match["src_port"]), int(match["dst_port"])
+    if max(ports) > 0xFFFF:
+        raise InputError(f"correct paths: --flow {text}: no such port")
+    traffic = TRAFFIC_PTP if PTP_EVENT_UDP_PORT in ports else TRAFFIC_ROCE
+    ends = [_address(fabric, match[name], "--flow") for name in ("src", "dst")]
+    return Flow(traffic, ends[0], ends[1], ports[0], ports[1], 0)
+
+
+def _address(fabric: Fabric, text: str, option: str) -> int:
+    """Of a host by name, or an IPv4 address."""
+    for host in fabric.hosts:
+        if host.name == text:
+            return host.ip
+    try:
+        return int(IPv4Address(text))
+    except AddressValueError:
+        raise InputError(
+            f"correct paths: {option}: {text} is neither a host nor an IPv4 address"
+        ) from None
