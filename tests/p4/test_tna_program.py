@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import product
 
 import pytest
 
@@ -239,6 +240,78 @@ def test_skipped_headers_have_their_names_sizes() -> None:
     """words_n_t is n words."""
     for words in (1, 2, 4, 8):
         assert sum(bits for _, bits in header_bits(f"words_{words}_t")) == 32 * words
+
+
+# ---- decisions
+
+
+def decided(rows: list[tuple[list[str], str, list[str]]], values: tuple[int, ...]) -> str:
+    """Action and arguments of the first row that these key values hit."""
+    for keys, action, arguments in rows:
+        pairs = zip(keys, values, strict=True)
+        if all(key == "_" or number(key) == value for key, value in pairs):
+            return f"{action}({', '.join(arguments)})"
+    return "NoAction()"
+
+
+def report_expected(values: tuple[int, ...]) -> str:
+    """The rules of docs/p4.md: one packet makes one egress report, whatever asked for it."""
+    node, exempt, destination, deflected, int_inside, congested, above = values[:7]
+    asked, by_ptp, by_mx, known_a, known_b, bits = values[7:]
+    if not node or exempt or not destination:
+        return "NoAction()"
+    tracked = " | KIND_TRACKED" if int_inside else ""
+    if deflected:
+        return f"mirror_dropped(KIND_DROPPED{tracked})"
+    known = known_a or known_b
+    wanted = (asked or by_ptp or by_mx) and not known
+    if congested:
+        if wanted:
+            return "mirror(KIND_CONGESTED | KIND_TRACKED)"
+        return f"mirror_congested(KIND_CONGESTED{tracked})"
+    if known:
+        return "filtered()"
+    if wanted and bits:
+        return "mirror(KIND_TRACKED)"
+    return "beyond_quota()" if above else "NoAction()"
+
+
+def test_egress_report_is_decided_by_the_rules() -> None:
+    """All 8192 combinations of what is asked for, known, congested, dropped and exempt."""
+    rows = entries("postcard.p4", "report_decision")
+    for values in product((0, 1), repeat=13):
+        assert decided(rows, values) == report_expected(values), values
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # to_cpu, probe, direct, layer 2, IPv4, its TTL, IPv6, its hop limit
+        ((1, 0, 0, 0, 1, 64, 0, 0), "choose(WAY_NONE)"),
+        ((0, 1, 1, 0, 1, 255, 0, 0), "choose(WAY_PROBE)"),
+        ((0, 0, 1, 0, 1, 1, 0, 0), "choose(WAY_NONE)"),
+        ((0, 0, 0, 0, 1, 0, 0, 0), "ttl_expired()"),
+        ((0, 0, 0, 0, 1, 1, 0, 0), "ttl_expired()"),
+        ((0, 0, 0, 0, 1, 2, 0, 0), "choose(WAY_IPV4)"),
+        ((0, 0, 0, 0, 0, 0, 1, 1), "ttl_expired()"),
+        ((0, 0, 0, 0, 0, 0, 1, 2), "choose(WAY_IPV6)"),
+        ((0, 0, 0, 1, 0, 0, 0, 0), "choose(WAY_L2)"),
+        ((0, 0, 0, 0, 0, 0, 0, 0), "unknown_ether_type()"),
+    ],
+)
+def test_way_of_a_packet(values: tuple[int, ...], expected: str) -> None:
+    """Controller, probe, packet-out, expired, routed, PTP over Ethernet, or nobody's."""
+    rows = [
+        (["_" if keys[0] == "_" else "1", *(_flag(key) for key in keys[1:])], action, arguments)
+        for keys, action, arguments in entries("way.p4", "ways")
+    ]
+    assert decided(rows, (1, *values)) == expected
+    dropped = decided(rows, (0, *values))  # a reason is there already: no way, no other reason
+    assert dropped in ("choose(WAY_NONE)", "NoAction()")
+
+
+def _flag(key: str) -> str:
+    return {"true": "1", "false": "0"}.get(key, key)
 
 
 # ---- mirrored packets
