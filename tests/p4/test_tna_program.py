@@ -139,13 +139,13 @@ def test_pushes_are_what_a_hop_takes() -> None:
             assert keys[0] == "KIND_INT_SOURCE"
             started[int(keys[4])] = (keys[6], [int(value) for value in arguments])
     assert sorted(pushed) == sorted(started) == list(range(1, 14))
-    for words, (headroom, shim, arguments) in pushed.items():
-        assert headroom == f"{4 * words} .. 0xFFFF"
-        assert shim == f"0 .. {255 - words}"
-        assert arguments == [words, 4 * words]
-    for words, (headroom, arguments) in started.items():
-        assert headroom == f"{4 * words + 16} .. 0xFFFF"
-        assert arguments == [words + 3, 4 * words + 16]
+    for count, (headroom, shim, added) in pushed.items():
+        assert headroom == f"{4 * count} .. 0xFFFF"
+        assert shim == f"0 .. {255 - count}"
+        assert added == [count, 4 * count]
+    for count, (headroom, added) in started.items():
+        assert headroom == f"{4 * count + 16} .. 0xFFFF"
+        assert added == [count + 3, 4 * count + 16]
 
 
 # ---- transparent clock
