@@ -7,10 +7,9 @@ the same on all of them, into the source port: by that alone all reports of a fl
 worker, and joining them needs no exchange between workers.
 """
 
-import ctypes
 import socket
-import struct
-from typing import NamedTuple
+
+from controller.collector.packet_filter import Instruction, attach_program
 
 _SO_ATTACH_REUSEPORT_CBPF = 51
 _NETWORK_HEADER = 0xFFF00000
@@ -18,15 +17,6 @@ _NETWORK_HEADER = 0xFFF00000
 _SPREAD = 0x9E3779B1
 """2^32 over the golden ratio: neighbouring ports go to different workers, and so do ports that
 differ in high bits only."""
-
-
-class Instruction(NamedTuple):
-    """struct sock_filter."""
-
-    code: int
-    if_true: int
-    if_false: int
-    value: int
 
 
 # opcodes of classic BPF (linux/bpf_common.h): class | size or operation | mode or source
@@ -68,8 +58,4 @@ def worker_of(source_port: int, workers: int) -> int:
 
 def steer_by_source_port(sock: socket.socket, workers: int) -> None:
     """Install the program for all sockets of a port; they are numbered in the order of binding."""
-    program = source_port_program(workers)
-    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    option = struct.pack("@HP", len(program), ctypes.addressof(buffer))
-    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, option)
+    attach_program(sock, _SO_ATTACH_REUSEPORT_CBPF, source_port_program(workers))
