@@ -50,6 +50,7 @@ __all__ = [
     "Ptp",
     "PtpRole",
     "Qos",
+    "ReferenceClock",
     "StampPoints",
     "Switch",
     "Tenant",
@@ -223,6 +224,17 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceClock:
+    """A host's clock that shows reference time (GNSS, PPS), but for a constant error."""
+
+    clock: str
+    """Host whose NIC's clock it is."""
+    sd_ns: float
+    hard_ns: float | None = None
+    """Its error is never larger; None where nobody vouches for that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ptp:
     """The PTP domain that the fabric carries."""
 
@@ -231,6 +243,8 @@ class Ptp:
     """Host whose NIC is the time transmitter: its clock is the reference."""
     ethernet: EthernetPtp = EthernetPtp.DROP
     """PTP over Ethernet; over UDP it is routed like anything else."""
+    references: tuple[ReferenceClock, ...] = ()
+    """All clocks that show reference time, with their errors; empty: the grandmaster, without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,10 @@ def _unique_values(fabric: Fabric) -> Iterator[FabricProblem]:
         [(("models", i, "name"), m.name) for i, m in enumerate(fabric.models)], "the name"
     )
     yield from repeats(
+        [(("ptp", "references", i, "clock"), r.clock) for i, r in enumerate(fabric.ptp.references)],
+        "the clock",
+    )
+    yield from repeats(
         [(("tenants", i, "name"), t.name) for i, t in enumerate(fabric.tenants)], "the name"
     )
     yield from repeats(
@@ -106,6 +110,8 @@ def _references(fabric: Fabric) -> Iterator[FabricProblem]:
     host_names = [host.name for host in fabric.hosts]
     tenant_names = [tenant.name for tenant in fabric.tenants]
     yield from known(("ptp", "grandmaster"), fabric.ptp.grandmaster, host_names, "host")
+    for index, one in enumerate(fabric.ptp.references):
+        yield from known(("ptp", "references", index, "clock"), one.clock, host_names, "host")
     of_kind = {
         kind: [model.name for model in fabric.models if model.kind is kind] for kind in ClockKind
     }

@@ -46,6 +46,13 @@ def _lines(fabric: Fabric) -> Iterator[str]:
     yield f"  grandmaster: {scalar(fabric.ptp.grandmaster)}  # its clock is the reference"
     if fabric.ptp.ethernet is not EthernetPtp.DROP:
         yield f"  ethernet: {fabric.ptp.ethernet.value}"
+    if fabric.ptp.references:
+        yield "  references:"
+    for one in fabric.ptp.references:
+        fields = [("clock", scalar(one.clock)), ("sd_ns", repr(one.sd_ns))]
+        if one.hard_ns is not None:
+            fields.append(("hard_ns", repr(one.hard_ns)))
+        yield f"    - {flow(fields)}"
     yield ""
     yield from collector_lines(fabric.collectors)
     yield ""
@@ -139,10 +146,11 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
 
 
 def _stamp_point(point: StampPoint) -> str:
+    uncertainty = [("uncertainty_ns", str(point.uncertainty_ns))] if point.calibrated else []
     return flow(
         [
             ("latency_ns", str(point.latency_ns)),
-            ("uncertainty_ns", str(point.uncertainty_ns)),
+            *uncertainty,
             ("at_frame_end", truth(point.at_frame_end)),
         ]
     )

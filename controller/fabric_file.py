@@ -23,6 +23,7 @@ from controller.fabric import (
     Ptp,
     PtpRole,
     Qos,
+    ReferenceClock,
     StampOrigin,
     StampPoints,
     Switch,
@@ -54,7 +55,7 @@ from controller.yaml_positions import (
     format_key,
     parse_yaml,
 )
-from correction.model import ClockKind, StampPoint
+from correction.model import UNCALIBRATED_NS, ClockKind, StampPoint
 
 
 def load_fabric(path: str | Path) -> Fabric:
@@ -116,6 +117,14 @@ def _fabric(node: Node) -> Fabric:
             domain=node["ptp"]["domain"],
             grandmaster=node["ptp"]["grandmaster"],
             ethernet=EthernetPtp(node["ptp"].get("ethernet", "drop")),
+            references=tuple(
+                ReferenceClock(
+                    clock=item["clock"],
+                    sd_ns=float(item["sd_ns"]),
+                    hard_ns=_number(item, "hard_ns"),
+                )
+                for item in node["ptp"].get("references", [])
+            ),
         ),
         collectors=read_collectors(node),
         int_domain=IntDomain(
@@ -207,9 +216,14 @@ def _model(node: Node) -> DeviceModel:
 def _stamp_point(node: Node) -> StampPoint:
     return StampPoint(
         latency_ns=node["latency_ns"],
-        uncertainty_ns=node["uncertainty_ns"],
+        uncertainty_ns=node.get("uncertainty_ns", UNCALIBRATED_NS),
         at_frame_end=node.get("at_frame_end", False),
+        calibrated="uncertainty_ns" in node,
     )
+
+
+def _number(node: Node, key: str) -> float | None:
+    return float(node[key]) if key in node else None
 
 
 def _switch(node: Node, index: int) -> Switch:

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from controller.fabric import Fabric, Link, StampPoints
-from correction.model import Clock, ClockKind, FabricModel
+from correction.model import Clock, ClockKind, FabricModel, Reference
 from correction.model import Link as ModelLink
 
 _BPS_PER_GBPS = 1_000_000_000
@@ -78,6 +78,14 @@ def fabric_model(fabric: Fabric) -> FabricModel:
         reference=index_of[fabric.ptp.grandmaster],
         rate_offset_max_ppb=fabric.clock_limits.rate_offset_max_ppb,
         wander_ns_per_s_sqrt_s=fabric.clock_limits.wander_ns_per_s_sqrt_s,
+        references=tuple(
+            Reference(
+                clock=index_of[one.clock],
+                sd_ns=one.sd_ns,
+                hard_ns=math.inf if one.hard_ns is None else one.hard_ns,
+            )
+            for one in fabric.ptp.references
+        ),
     )
 
 

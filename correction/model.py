@@ -26,6 +26,11 @@ class ClockKind(Enum):
     """What several reference clocks are held against; no device shows it."""
 
 
+UNCALIBRATED_NS = 500
+"""What a stamp point's constant may be off the declared latency where nobody has measured it: MAC,
+FEC and pipeline of a switch take 40 to 360 ns each (clocks.md section 4, DPTP's public log)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampPoint:
     """Where a stamp is taken relative to the wire, as declared per device model and port speed.
@@ -42,6 +47,8 @@ class StampPoint:
     group: str = ""
     """Ports with the same group share one true constant (device model, port speed and direction),
     so it cancels between two ports of a group. Empty: independent of every other port."""
+    calibrated: bool = True
+    """False: nobody has measured it; `uncertainty_ns` is UNCALIBRATED_NS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

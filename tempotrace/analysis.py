@@ -121,8 +121,11 @@ def rejected_by_reason(counters: CollectorCounters) -> dict[str, int]:
 
 
 def _servos_by_clock(ptp_log: PtpLog, model: FabricModel) -> dict[int, ServoLog]:
+    """Reference clocks left out: what they read is reference time, however they are steered."""
+    references = {one.clock for one in model.references}
     index = {clock.name: number for number, clock in enumerate(model.clocks)}
-    return {index[name]: log for name, log in ptp_log.servos.items() if name in index}
+    logs = {index[name]: log for name, log in ptp_log.servos.items() if name in index}
+    return {clock: log for clock, log in logs.items() if clock not in references}
 
 
 def correction_rows(analysis: Analysis) -> list[Correction]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Synthetic fabrics with more than cables: cross-stamps of NICs in one machine; errors of a solve."""
+"""Synthetic fabrics with more than cables: cross-stamps of NICs in one machine; errors."""
 
 import numpy as np
 

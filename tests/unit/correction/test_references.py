@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from correction.engine import solve
-from correction.model import Reference
+from correction.model import UNCALIBRATED_NS, Reference
 from correction.references import TIMESCALE, with_references
 from correction.sources import gather
 from correction.table import Status
@@ -44,7 +44,7 @@ def two(model, sd_ns: float = SD_NS, hard_ns: float = 20.0):
 
 
 def test_two_references_pin_the_gradient_between_them() -> None:
-    """A gradient shows in no loop of cables: the leaf is off by it. The second reference sees it."""
+    """A gradient shows in no loop of cables: the leaf is off by it. A second reference sees it."""
     run, model = gradient_run()
     alone = solve(run.packets, run.hops, run.exchanges, model, run.windows)
     assert abs(true_error_ns(run, alone, 0, ITS_LEAF)) > 40.0
@@ -118,3 +118,40 @@ def test_clients_may_take_the_time_from_any_reference() -> None:
     assert alone.counters.rejected["exchange_wrong_transmitter"] == some.sum()
     both = gather(run.packets, run.hops, exchanges, two(model))
     assert "exchange_wrong_transmitter" not in both.counters.rejected
+
+
+def test_uncalibrated_points_widen_the_hard_bound_and_it_holds() -> None:
+    """Stamp points off by 400 ns that nobody calibrated: hard bounds grow by what they may be off
+    and cover the truth; declared as calibrated to 4 ns, they would not."""
+    run = draw(4, replace(SMALL, windows=1))
+    shift = 400
+
+    def off(point):
+        return replace(point, latency_ns=point.latency_ns - shift)
+
+    def unknown(point):
+        return replace(off(point), uncertainty_ns=UNCALIBRATED_NS, calibrated=False)
+
+    # egress of the switches alone: then access links look asymmetric, and no loop tells
+    links = run.model.links
+    wrong, told = (
+        replace(
+            run.model,
+            links=tuple(
+                replace(link, b_egress=change(link.b_egress)) if link.access else link
+                for link in links
+            ),
+        )
+        for change in (off, unknown)
+    )
+    right, bad, good = (
+        solve(run.packets, run.hops, run.exchanges, model, run.windows).windows[0]
+        for model in (run.model, wrong, told)
+    )
+    hosts = range(1, 8)
+    assert all(
+        good.bound_hard_ns[h] >= right.bound_hard_ns[h] + UNCALIBRATED_NS - shift for h in hosts
+    )
+    found = solve(run.packets, run.hops, run.exchanges, told, run.windows)
+    assert all(abs(true_error_ns(run, found, 0, h)) <= good.bound_hard_ns[h] for h in hosts)
+    assert bad.bound_hard_ns[8] < good.bound_hard_ns[8]
