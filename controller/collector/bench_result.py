@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from controller.collector.bench import (
     SECONDS,
-    LoopbackRun,
-    Overload,
+    Pipeline,
     from_memory_per_s,
     payloads,
     peak_mib,
     per_s,
 )
+from controller.collector.bench_loopback import LoopbackRun, Overload
 from controller.collector.bench_plain import decode_with_struct, scapy_per_s
-from controller.collector.bench_reports import ReportKind
+from controller.collector.bench_reports import ReportKind, bench_fabric
 
-BENCH_STEPS = 12
+BENCH_STEPS = 13
 """How often `run_bench` tells what comes next."""
 _PLAIN_SECONDS = 1.0
 
@@ -43,6 +43,16 @@ class SeparateResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RingResult:
+    """Reports one by one through an AF_PACKET ring. What the kernel does for it while it handles
+    the interrupt is not in these times, and the sender cannot overload it."""
+
+    receive_only_cpu_ns: float
+    end_to_end_cpu_ns: float
+    kernel_drop_shares: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectorBench:
     """INT-MD reports of three hops, unless a key says otherwise; `_per_s` is of one core."""
 
@@ -65,6 +75,8 @@ class CollectorBench:
     kernel_drop_shares: tuple[float, float]
     """Of the bare receive loop and of the whole collector."""
     separate: SeparateResult
+    ring: RingResult | None
+    """None without CAP_NET_RAW."""
     kinds: dict[str, KindResult]
     peak_mib: float
     """Of the whole process with compiler and libraries, after the runs over loopback."""
@@ -87,6 +99,8 @@ def run_bench(
     bare_alone = alone.receive_only()
     step("end to end, nothing coalesced")
     whole_alone = alone.end_to_end()
+    step("through a ring")
+    ring = _through_ring(alone)
     runs = [bare, whole, bare_alone, whole_alone]
     loopback: dict[ReportKind, LoopbackRun] = {ReportKind.STACK: whole}
     for kind in list(ReportKind)[1:]:
@@ -128,7 +142,20 @@ def run_bench(
             ratio=bare_alone.cpu_ns / whole_alone.cpu_ns,
             kernel_drop_shares=(bare_alone.kernel_drop_share, whole_alone.kernel_drop_share),
         ),
+        ring=ring,
         kinds=kinds,
         peak_mib=peak,
         overloaded=all(run.is_overloaded for run in runs),
+    )
+
+
+def _through_ring(load: Overload) -> RingResult | None:
+    bare = load.through_ring(None)
+    whole = load.through_ring(Pipeline(bench_fabric()))
+    if bare is None or whole is None:
+        return None
+    return RingResult(
+        receive_only_cpu_ns=bare.cpu_ns,
+        end_to_end_cpu_ns=whole.cpu_ns,
+        kernel_drop_shares=(bare.kernel_drop_share, whole.kernel_drop_share),
     )

@@ -37,10 +37,10 @@ class _Sending:
     control: NDArray[np.uint8]
 
 
-def _prepare(rows: Rows) -> _Sending:
-    """A message per block: reports of one flow and one length."""
-    starts = rows.start[::BLOCK_ROWS]
-    sizes = rows.byte_count[::BLOCK_ROWS]
+def _prepare(rows: Rows, reports_per_message: int) -> _Sending:
+    """A message for so many reports of one flow and one length."""
+    starts = rows.start[::reports_per_message]
+    sizes = rows.byte_count[::reports_per_message]
     count = len(starts)
     headers = np.zeros((count, _MESSAGE_HEADER_BYTES // 8), np.uint64)
     io_vectors = np.zeros((count, 2), np.uint64)
@@ -50,9 +50,11 @@ def _prepare(rows: Rows) -> _Sending:
         item = struct.pack("=QiiH6x", 16 + 2, _SOL_UDP, _UDP_SEGMENT, size)
         control[number] = np.frombuffer(item, np.uint8)
     io_vectors[:, 0] = starts.astype(np.uint64) + np.uint64(rows.buffer.ctypes.data)
-    io_vectors[:, 1] = sizes.astype(np.uint64) * np.uint64(BLOCK_ROWS)
+    io_vectors[:, 1] = sizes.astype(np.uint64) * np.uint64(reports_per_message)
     headers[:, 2] = message * np.uint64(_IO_VECTOR_BYTES) + np.uint64(io_vectors.ctypes.data)
     headers[:, 3] = 1
+    if reports_per_message == 1:  # nothing to take apart
+        return _Sending(headers=headers, io_vectors=io_vectors, control=control)
     headers[:, 4] = message * np.uint64(_CONTROL_BYTES) + np.uint64(control.ctypes.data)
     headers[:, 5] = _CONTROL_BYTES
     return _Sending(headers=headers, io_vectors=io_vectors, control=control)
@@ -61,11 +63,12 @@ def _prepare(rows: Rows) -> _Sending:
 class LoadSender:
     """Sends the reports of a load to one address."""
 
-    def __init__(self, kind: ReportKind, address: tuple[str, int]) -> None:
+    def __init__(self, kind: ReportKind, address: tuple[str, int], *, single: bool) -> None:
+        """`single`: each report is a datagram for the kernel from the beginning."""
         self._load = ReportLoad(kind)
         round_bytes = len(self._load.room(1).buffer)
         self._rows = self._load.room(max(1, _BUFFER_BYTES // round_bytes))
-        self._sending = _prepare(self._rows)
+        self._sending = _prepare(self._rows, 1 if single else BLOCK_ROWS)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.connect(address)
         self._load.fill(self._rows, now_ns=time.monotonic_ns())
@@ -95,11 +98,12 @@ def _send_until_stopped(
     address: tuple[str, int],
     core: int,
     fresh: bool,
+    single: bool,
     shared: Any,  # noqa: ANN401
 ) -> None:
     """What a sender process does; `shared`: stop, reports sent."""
     os.sched_setaffinity(0, {core})
-    sender = LoadSender(kind, address)
+    sender = LoadSender(kind, address, single=single)
     while not shared[0]:
         shared[1] += sender.send(fresh=fresh, now_ns=time.monotonic_ns())
     sender.close()
@@ -107,14 +111,22 @@ def _send_until_stopped(
 
 @contextmanager
 def senders(
-    kind: ReportKind, address: tuple[str, int], *, cores: Sequence[int], fresh: bool
+    kind: ReportKind,
+    address: tuple[str, int],
+    *,
+    cores: Sequence[int],
+    fresh: bool,
+    single: bool = False,
 ) -> Iterator[None]:
-    """Processes that send as fast as they can, one pinned to each of `cores`."""
+    """Processes that send as fast as they can, one pinned to each of `cores`.
+
+    `fresh`: no two reports are equal. `single`: see `LoadSender`.
+    """
     context = multiprocessing.get_context("spawn")
     shared = [context.Array("q", 2, lock=False) for _ in cores]
     processes = [
         context.Process(
-            target=_send_until_stopped, args=(kind, address, core, fresh, own), daemon=True
+            target=_send_until_stopped, args=(kind, address, core, fresh, single, own), daemon=True
         )
         for core, own in zip(cores, shared, strict=True)
     ]

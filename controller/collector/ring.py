@@ -53,9 +53,15 @@ class RingSource:
 
         PermissionError without CAP_NET_RAW.
         """
+        self._drops = self._refused = 0
         # The port is bound as well: it is ours, and nobody answers reports with ICMP errors.
         self._holder = bind_udp(host, udp_port)
-        drop_all(self._holder)
+        try:
+            drop_all(self._holder)
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+        except OSError:
+            self._holder.close()
+            raise
         self.address: tuple[str, int] = self._holder.getsockname()[:2]
         family = self._holder.family
         destination = int(ip_address(self.address[0].partition("%")[0]))
@@ -64,17 +70,16 @@ class RingSource:
         self._address_bytes = 16 if family == socket.AF_INET6 else 4
         self._block_words = block_bytes // 4
         self._blocks = blocks
-        try:
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-        except OSError:
-            self._holder.close()
-            raise
-        self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
         size = block_bytes * blocks
         request = (block_bytes, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
-        self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack("=7I", *request))
-        report_filter(self._socket, family, self.address)
-        self._socket.bind((interface or "", _ETHER_TYPES[family]))
+        try:
+            self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
+            self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack("=7I", *request))
+            report_filter(self._socket, family, self.address)
+            self._socket.bind((interface or "", _ETHER_TYPES[family]))
+        except OSError:
+            self.close()
+            raise
         self._memory = mmap.mmap(self._socket.fileno(), size)
         buffer: NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)
         self._words: NDArray[np.uint32] = buffer.view(np.uint32)
@@ -87,9 +92,13 @@ class RingSource:
         self._block = 0
         self._held = -1
         """Block that the newest batch lies in; it is given back by the next call."""
-        self._drops = self._refused = 0
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """What is bound."""
+        return [self.address]
 
     def receive(self) -> ReportBatch | None:
         """The reports of the next block, None when none is ready; valid until the next call."""

@@ -97,6 +97,10 @@ def _print_collector(result: CollectorBench) -> None:
         "end to end - receive only, ns/report": f"{result.added_cpu_ns:.0f}",
         "receive only, separate, ns/report": f"{result.separate.receive_only_cpu_ns:.0f}",
         "end to end, separate, ns/report": f"{result.separate.end_to_end_cpu_ns:.0f}",
+        "receive only, ring, ns/report": _ns(
+            result.ring.receive_only_cpu_ns if result.ring else None
+        ),
+        "end to end, ring, ns/report": _ns(result.ring.end_to_end_cpu_ns if result.ring else None),
         "ratio": f"{result.ratio:.2f}",
         "ratio, separate": f"{result.separate.ratio:.2f}",
         "peak memory, MiB": f"{result.peak_mib:.0f}",
@@ -105,3 +109,7 @@ def _print_collector(result: CollectorBench) -> None:
         rows[f"{name}: end to end, ns/report"] = f"{kind.end_to_end_cpu_ns:.0f}"
     for name, text in rows.items():
         typer.echo(f"{name:40} {text:>14}")
+
+
+def _ns(value: float | None) -> str:
+    return "not allowed" if value is None else f"{value:.0f}"

@@ -84,6 +84,14 @@ def collect(
             "--workers", min=1, max=WORKERS_MAX, help="With --listen: processes that share a port."
         ),
     ] = 1,
+    ring: Annotated[
+        str | None,
+        typer.Option(
+            "--ring",
+            help="With --listen: read reports of this network interface through a ring that the "
+            "kernel writes (AF_PACKET; needs CAP_NET_RAW).",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Decode reports into packets with their hops; show counts, losses and rejections."""
@@ -109,7 +117,12 @@ def collect(
         if seconds is None and not output and metrics is None:
             seconds = SECONDS
         options = ReceiveOptions(
-            workers=workers, outputs=tuple(output), run=run, seconds=seconds, metrics=metrics
+            workers=workers,
+            ring=ring,
+            outputs=tuple(output),
+            run=run,
+            seconds=seconds,
+            metrics=metrics,
         )
         state, hops = receive(description, addresses, options)
     summary = collection_summary(state, hops)

@@ -15,6 +15,7 @@ from controller.collector.metrics import metrics_text
 from controller.collector.outputs.open_output import check_output, open_output
 from controller.collector.outputs.output import Output, OutputError
 from controller.collector.outputs.pump import OutputPump
+from controller.collector.ring import RingSource
 from controller.collector.running import RunningCollector
 from controller.collector.socket_source import SocketSource
 from controller.collector.sockets import port_holders
@@ -36,6 +37,8 @@ class ReceiveOptions:
     """How to receive live."""
 
     workers: int
+    ring: str | None
+    """Interface to read through a ring, None for sockets."""
     outputs: tuple[str, ...]
     run: str
     seconds: float | None
@@ -60,6 +63,19 @@ class _Running(Protocol):
         """Hops handed over so far."""
 
 
+def _source(
+    listen: Sequence[tuple[str, int]], options: ReceiveOptions
+) -> SocketSource | RingSource:
+    if options.ring is None:
+        return SocketSource(listen, collector_clock_ns=time.time_ns)
+    if len(listen) != 1:
+        raise InputError("collect: --ring takes one --listen address")
+    try:
+        return RingSource(*listen[0], interface=options.ring)
+    except PermissionError:
+        raise InputError("collect: --ring needs root or CAP_NET_RAW") from None
+
+
 def receive(
     fabric: Fabric, listen: Sequence[tuple[str, int]], options: ReceiveOptions
 ) -> tuple[CollectorState, int]:
@@ -67,6 +83,8 @@ def receive(
         running: _Running
         try:
             if options.workers > 1:
+                if options.ring is not None:
+                    raise InputError("collect: --ring and --workers exclude each other")
                 _check_outputs(options.outputs)
                 group = WorkerGroup(
                     fabric,
@@ -78,9 +96,7 @@ def receive(
                 )
                 running, addresses = group, group.addresses
             else:
-                source = stack.enter_context(
-                    closing(SocketSource(listen, collector_clock_ns=time.time_ns))
-                )
+                source = stack.enter_context(closing(_source(listen, options)))
                 outputs = stack.enter_context(opened(options.outputs))
                 running = RunningCollector(
                     source,

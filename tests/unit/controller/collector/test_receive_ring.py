@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from controller.collector.packet_filter import report_program
+from controller.collector.packet_filter import Instruction, report_program
 from controller.collector.ring import RingSource
 from controller.telemetry.collector import Destination
 
@@ -139,7 +139,14 @@ def test_the_port_is_held(ring: RingSource) -> None:
         sender.send(b"two")  # a refusal would be raised here
 
 
-def run(program: list[tuple[int, int, int, int]], packet: bytes) -> int:
+def test_an_interface_that_does_not_exist_is_an_error(ring: RingSource) -> None:
+    """The port is free again after the error."""
+    with pytest.raises(OSError, match="No such device"):
+        RingSource("127.0.0.1", ring.address[1] - 1, interface="nonexistent0")
+    RingSource("127.0.0.1", ring.address[1] - 1, interface="lo").close()
+
+
+def run(program: list[Instruction], packet: bytes) -> int:
     """What a filter returns, by the rules of classic BPF."""
     a = x = at = 0
     while True:
@@ -188,7 +195,7 @@ def ipv6(dst: str, dst_port: int, next_header: int = 17) -> bytes:
 def test_filter_of_ipv4(packet: bytes, accepted: bool) -> None:
     """Protocol, address and port decide, wherever the options put the port."""
     program = report_program(socket.AF_INET, ("10.0.0.1", 32766))
-    assert bool(run([tuple(i) for i in program], packet)) is accepted
+    assert bool(run(program, packet)) is accepted
 
 
 @pytest.mark.parametrize(
@@ -204,10 +211,10 @@ def test_filter_of_ipv4(packet: bytes, accepted: bool) -> None:
 def test_filter_of_ipv6(packet: bytes, accepted: bool) -> None:
     """All words of the address decide."""
     program = report_program(socket.AF_INET6, ("2001:db8::1", 32766))
-    assert bool(run([tuple(i) for i in program], packet)) is accepted
+    assert bool(run(program, packet)) is accepted
 
 
 def test_filter_of_a_wildcard_address_takes_any() -> None:
     """Bound to all addresses, only the port decides."""
     program = report_program(socket.AF_INET, ("0.0.0.0", 32766))
-    assert run([tuple(i) for i in program], ipv4("10.9.8.7", 32766))
+    assert run(program, ipv4("10.9.8.7", 32766))
