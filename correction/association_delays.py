@@ -209,9 +209,9 @@ def _association(
     mine = mine[np.argsort(accepted["t1_reference_ns"][followed.row[mine]], kind="stable")]
     pair = np.stack([followed.path[0][mine], followed.path[1][mine]])
     begins = np.flatnonzero(np.r_[True, (pair[:, 1:] != pair[:, :-1]).any(axis=0)][: len(mine)])
-    ends = np.r_[begins[1:], len(mine)].astype(np.int64)
+    bounds = [*begins.tolist(), len(mine)]
     spans, reason = [], ""
-    for start, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[-SPANS_MAX:]:
+    for start, end in list(pairwise(bounds))[-SPANS_MAX:]:
         try:
             spans.append(_span(mine[start:end], accepted, accounted, ptp, followed, paths))
         except ValueError as error:
