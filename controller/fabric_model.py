@@ -8,8 +8,8 @@ the same in every run over one file.
 import math
 from dataclasses import replace
 
-from controller.fabric import Fabric, Link, StampPoints
-from correction.model import Clock, ClockKind, FabricModel, Reference
+from controller.fabric import Fabric, Link, PtpRole, StampPoints
+from correction.model import BoundaryClock, Clock, ClockKind, FabricModel, Reference
 from correction.model import Link as ModelLink
 
 _BPS_PER_GBPS = 1_000_000_000
@@ -85,6 +85,11 @@ def fabric_model(fabric: Fabric) -> FabricModel:
                 hard_ns=math.inf if one.hard_ns is None else one.hard_ns,
             )
             for one in fabric.ptp.references
+        ),
+        boundary_clocks=tuple(
+            BoundaryClock(switch=index_of[switch.name], ip=switch.ip)
+            for switch in fabric.switches
+            if models[switch.model].ptp_role is PtpRole.BOUNDARY_CLOCK
         ),
     )
 

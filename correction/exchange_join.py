@@ -87,9 +87,10 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     stamps = ("t1_reference_ns", "t2_local_ns", "t3_local_ns", "t4_reference_ns")
     reject(~np.all([has_stamp(exchanges[name]) for name in stamps], axis=0), _NO_STAMP)
     client = exchanges["client"]
-    is_nic = np.array([clock.kind is ClockKind.NIC for clock in model.clocks], np.bool_)
-    known = (client >= 0) & (client < len(is_nic))
-    reject(~known | ~is_nic[np.where(known, client, 0)], Reject.EXCHANGE_UNKNOWN_CLIENT)
+    kinds = (ClockKind.NIC, ClockKind.PTP)
+    is_client = np.array([clock.kind in kinds for clock in model.clocks], np.bool_)
+    known = (client >= 0) & (client < len(is_client))
+    reject(~known | ~is_client[np.where(known, client, 0)], Reject.EXCHANGE_UNKNOWN_CLIENT)
     address = np.array([clock.ip for clock in model.clocks], np.int64)
     claimed = address[np.where(known, client, 0)]
     reject(claimed != exchanges["client_ip"].astype(np.int64), Reject.EXCHANGE_WRONG_CLIENT)
@@ -117,9 +118,10 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
 
 
 def transmitters(model: FabricModel) -> NDArray[np.int64]:
-    """Clocks that exchanges may name: the reference, or all of several."""
-    several = [one.clock for one in model.references]
-    return np.array(several or [model.reference], np.int64)
+    """Clocks that exchanges may name: the reference, or all of several, and boundary clocks."""
+    several = [one.clock for one in model.references] or [model.reference]
+    several += [n for n, clock in enumerate(model.clocks) if clock.kind is ClockKind.PTP]
+    return np.array(several, np.int64)
 
 
 def _foreign_identity(exchanges: Exchanges, told: Bools) -> Bools:

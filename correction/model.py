@@ -114,6 +114,16 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryClock:
+    """A switch that PTP ends at and starts anew (IEEE 1588-2019 clause 3.1)."""
+
+    switch: int
+    """Index of its INT clock."""
+    ip: int
+    """IPv4 address that PTP knows it by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FabricModel:
     """Clocks and links; `reference` is the index of the time transmitter's clock."""
 
@@ -127,3 +137,5 @@ class FabricModel:
     references: tuple[Reference, ...] = ()
     """Several reference clocks with their errors (`correction.references`); empty: `reference` is
     without error."""
+    boundary_clocks: tuple[BoundaryClock, ...] = ()
+    """Switches with a PTP clock besides their INT clock (`correction.boundary_clocks`)."""

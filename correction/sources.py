@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that ties clocks together, gathered: the model with every tie, and the samples of all links.
 
-A model declares cables; what else there is follows from the data: cross-stamps. Clocks and links of
-the declared model keep their indices, what is added comes after them.
+A model declares cables; what else there is follows from it and from the data: PTP clocks of
+switches, paths through silent switches, cross-stamps, reference clocks with errors of their own.
+Clocks and links of the declared model keep their indices, what is added comes after them.
 """
 
 from dataclasses import dataclass
 
+from correction.boundary_clocks import boundary_samples, with_boundary_clocks
 from correction.cross_stamps import CrossStamps, cross_stamp_samples, with_cross_stamps
 from correction.links import JoinCounters, link_samples
 from correction.model import FabricModel
 from correction.records import Exchanges, Hops, LinkSamples, Packets
 from correction.references import reference_samples, with_references
 from correction.ties import joined
+from correction.virtual_paths import virtual_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,11 @@ def gather(
     cross_stamps: CrossStamps | None = None,
 ) -> Gathered:
     """Join everything; `model` is the declared one."""
+    model = with_boundary_clocks(model)
     samples, counters = link_samples(packets, hops, exchanges, model)
+    samples = joined([samples, boundary_samples(exchanges, packets, hops, samples, model)])
+    model, paths = virtual_paths(packets, hops, model, counters)
+    samples = joined([samples, paths])
     if cross_stamps is not None and len(cross_stamps.rows):
         model = with_cross_stamps(model, cross_stamps)
         more = cross_stamp_samples(cross_stamps, samples, model, counters)

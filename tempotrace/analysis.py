@@ -20,6 +20,7 @@ from controller.fabric_model import fabric_model
 from controller.ptp_log import PtpLog, read_ptp_log
 from controller.telemetry.collector import Collection, CollectorCounters, collect
 from controller.telemetry.pcap import read_pcap
+from correction.boundary_clocks import free_running_transmitters, with_boundary_clocks
 from correction.cross_stamps import free_running_stamps
 from correction.engine import solve_samples
 from correction.model import ClockKind, FabricModel
@@ -72,18 +73,19 @@ def analyse(
     """Decode, join and solve one recording; `clock_pairs`: cross-stamps, where there are any."""
     declared = fabric_model(fabric)
     collection = collect(read_pcap(reports), fabric)
+    with_ptp = with_boundary_clocks(declared)
+    kinds = (ClockKind.NIC, ClockKind.PTP)
     clients = {
-        clock.name: index
-        for index, clock in enumerate(declared.clocks)
-        if clock.kind is ClockKind.NIC
+        clock.name: index for index, clock in enumerate(with_ptp.clocks) if clock.kind in kinds
     }
     ptp_log = read_ptp_log(exchanges, clients, time_transmitter=fabric.ptp.grandmaster)
-    servos = _servos_by_clock(ptp_log, declared)
+    servos = _servos_by_clock(ptp_log, with_ptp)
+    free = free_running_exchanges(ptp_log.exchanges, servos)
     windows = telemetry_windows(collection.packets)
     gathered = gather(
         collection.packets,
         collection.hops,
-        free_running_exchanges(ptp_log.exchanges, servos),
+        free_running_transmitters(free, servos, with_ptp),
         declared,
         cross_stamps=None
         if clock_pairs is None
