@@ -19,3 +19,8 @@ def compiled(function: _F) -> _F:
     except RuntimeError:  # neither this folder nor the user's cache can be written
         made = numba.njit(nogil=True)(function)
     return cast("_F", made)
+
+
+def inlined(function: _F) -> _F:
+    """A function that becomes part of the compiled functions that call it, and has no cache."""
+    return cast("_F", numba.njit(nogil=True, forceinline=True)(function))

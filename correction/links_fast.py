@@ -74,7 +74,7 @@ def _slot(key: int) -> int:
 
 
 @compiled
-def _find(ports: Array, node_id: int, port: int) -> int:
+def _find(ports: Array, node_id: np.int64, port: np.int64) -> np.int64 | int:
     """Row of a cabled port, -1 where no cable is declared."""
     key = node_id << 16 | port
     last = len(ports) - 1

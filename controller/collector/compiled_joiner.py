@@ -61,15 +61,26 @@ class CompiledJoiner:
         row, hops = report_row(node, report, now_ns, self._node_rows)
         hash_row(address_of(row), self._fabric)
         rows = DecodedRows(datagrams=0, reports=0, hops=address_of(hops), shim=0)
-        progress = self._progress
-        progress[run.P_REPORT] = address_of(row)
-        progress[run.P_REPORTS_LEFT] = 1
+        self._progress[run.P_REPORT] = address_of(row)
+        self._progress[run.P_REPORTS_LEFT] = 1
+        self._run(rows)
+
+    def close(self) -> None:
+        """No more reports will come: close everything that waits."""
+        state = self._tables.state
+        pending_max = int(state[j.J_PENDING_MAX])
+        state[j.J_PENDING_MAX] = 0
+        self._run(DecodedRows(0, 0, 0, 0))
+        state[j.J_PENDING_MAX] = pending_max
+
+    def _run(self, rows: DecodedRows) -> None:
+        """The compiled loop without a batch."""
         while True:
             code = run.run_batch(
                 _NO_BATCH,
                 self._fabric,
                 rows,
-                address_of(progress),
+                address_of(self._progress),
                 address_of(self._tables.state),
                 0,
             )
@@ -77,13 +88,9 @@ class CompiledJoiner:
                 return
             self.answer(code)
 
-    def close(self) -> None:
-        """No more reports will come: close everything that waits."""
-        while (code := run.close_all(address_of(self._tables.state), self._fabric)) != run.FINISHED:
-            self.answer(code)
-
     def answer(self, code: int) -> None:
         """Do what the compiled loop has asked for."""
+        self._tables.hand_over_epochs()
         group = int(self._tables.state[j.J_GROUP_AT_HAND])
         if code == ASK_ROOM:
             self._tables.make_room()

@@ -7,7 +7,7 @@ Functions return 0 or a `ReasonCode`; what they read is in the row of the report
 from controller.collector import columns as c
 from controller.collector.columns import ReasonCode
 from controller.collector.fabric_tables import FabricTables, node_at, node_row
-from controller.collector.kernel import part
+from controller.collector.kernel import part, routine
 from controller.collector.loads import be16, be32, be64, count_up, get, put
 
 NPT_UDP_PORT = 1
@@ -34,7 +34,7 @@ def bitmap_words(bitmap: int) -> int:
     return (eights & 0xFF) + (eights >> 8) + two_words
 
 
-@part
+@routine
 def decode_int(
     offset: int,
     end: int,

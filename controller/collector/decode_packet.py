@@ -11,7 +11,7 @@ from controller.collector import columns as c
 from controller.collector.columns import ReasonCode
 from controller.collector.decode_int import NPT_INSERTED_UDP, NPT_UDP_PORT, decode_int
 from controller.collector.fabric_tables import FabricTables, node_at, node_row
-from controller.collector.kernel import SOURCES_DIGEST, entry, part
+from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
 from controller.collector.loads import be16, be32, be64, get, mix, put, u8
 from controller.telemetry.packet import (
     NETWORK_ETHERNET,
@@ -39,7 +39,7 @@ def wire_bytes(ip_bytes: int, tag_bytes: int) -> int:
     return max(18 + tag_bytes + ip_bytes, 64)
 
 
-@part
+@routine
 def decode_inner(
     offset: int,
     end: int,
@@ -197,7 +197,7 @@ def decode_inner(
     return _NOT_TIMED
 
 
-@part
+@routine
 def _decode_ptp_frame(
     frame: int,
     offset: int,

@@ -15,7 +15,7 @@ from controller.collector.columns import ReasonCode
 from controller.collector.decode_int import bitmap_words, decode_report_values
 from controller.collector.decode_packet import decode_inner
 from controller.collector.fabric_tables import FabricTables, node_at, node_row
-from controller.collector.kernel import SOURCES_DIGEST, entry, part
+from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
 from controller.collector.loads import (
     address_of,
     be16,
@@ -92,7 +92,7 @@ class BatchView(NamedTuple):
     capture_collector_ns: int
     destination: int
     """int32 per datagram: row of the destination in the sender table."""
-    count: int
+    datagrams: int
 
 
 @part
@@ -117,12 +117,12 @@ def content_hash(start: int, end: int, seed: int) -> int:
     return mix(a ^ 0x2545F4914F6CDD1D, b ^ 0x5851F42D4C957F2D)
 
 
-@part
+@routine
 def decode_chunk(batch: BatchView, first: int, tables: FabricTables, rows: DecodedRows) -> int:
     """Decode datagrams from `first` on; returns how many there was room for."""
     report_count = 0
     hop_count = 0
-    count = min(batch.count - first, DATAGRAMS_PER_CHUNK)
+    count = min(batch.datagrams - first, DATAGRAMS_PER_CHUNK)
     for index in range(count):
         offset = batch.buffer + get(batch.start, first + index)
         byte_count = get32(batch.byte_count + 4 * (first + index))
@@ -286,7 +286,7 @@ def _decode_all_entry(digest: int) -> Any:  # noqa: ANN401
         if digest == 0:
             return 0
         done = 0
-        while done < batch.count:
+        while done < batch.datagrams:
             taken = decode_chunk(batch, done, tables, rows)
             for index in range(taken):
                 datagram = rows.datagrams + index * c.D_BYTES

@@ -8,23 +8,25 @@ reference's own code at its place in the order, on the same tables.
 """
 
 import secrets
+from typing import cast
 
 import numpy as np
 
 from controller.collector import columns as c
 from controller.collector import run_batch as run
+from controller.collector.arrivals import ArrivalLog, NotedSenders
 from controller.collector.batch import ReportBatch
 from controller.collector.compiled_joiner import CompiledJoiner
 from controller.collector.decode_reports import BatchView, decoded_arrays
 from controller.collector.fabric_tables import fabric_tables
 from controller.collector.join_tables import JoinTables
+from controller.collector.link_table import TableReferences
 from controller.collector.loads import address_of
 from controller.collector.path_rows import PathTables
 from controller.collector.seen_table import CompiledSeen
 from controller.collector.senders import SenderTable
 from controller.fabric import Fabric
 from controller.telemetry.collector import Collector
-from controller.telemetry.link_references import LinkReferences
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.rejected import SAMPLES_PER_NODE
 from controller.telemetry.topology import TelemetryFabric
@@ -37,28 +39,40 @@ class FastCollector(Collector):
     """`Collector` that also takes batches; nothing is done in Python per report of a batch."""
 
     def __init__(
-        self, fabric: Fabric | TelemetryFabric, *, join_window_ns: int = JOIN_WINDOW_NS
+        self,
+        fabric: Fabric | TelemetryFabric,
+        *,
+        join_window_ns: int = JOIN_WINDOW_NS,
+        arrivals: ArrivalLog | None = None,
     ) -> None:
+        """`arrivals`: one of several workers, which writes sequence numbers down there instead of
+        counting losses itself."""
         super().__init__(fabric, join_window_ns=join_window_ns)
         timelines = self._timelines
         node_ids = timelines.node_ids.tolist()
         node_rows = {node_id: row for row, node_id in enumerate(node_ids)}
         self._arrays = fabric_tables(self._fabric, seed=secrets.randbits(_SEED_BITS) | 1)
         compiled = self._arrays.nodes[:, c.N_COMPILED]
-        self._senders = SenderTable(
-            node_ids, {node_id: row for node_id, row in node_rows.items() if compiled[row]}
+        compiled_rows = {node_id: row for node_id, row in node_rows.items() if compiled[row]}
+        self._arrivals = arrivals
+        self._senders = (
+            SenderTable(node_ids, compiled_rows)
+            if arrivals is None
+            else NotedSenders(node_ids, compiled_rows, arrivals)
         )
         self._trackers = self._senders
         self._compiled_seen = CompiledSeen()
         self._seen = self._compiled_seen
-        self._join_tables = JoinTables(node_ids, window_ns=join_window_ns)
-        self._records = PathTables(self._fabric, timelines, self._join_tables)
-        reference = PathJoiner(
-            self._fabric, self._records, LinkReferences(timelines), window_ns=join_window_ns
+        self._join_tables = JoinTables(
+            timelines, port_count=len(self._arrays.far_ends), window_ns=join_window_ns
         )
-        self._joiner = CompiledJoiner(
+        self._records = PathTables(self._fabric, timelines, self._join_tables)
+        references = TableReferences(timelines, self._arrays, self._join_tables.references)
+        reference = PathJoiner(self._fabric, self._records, references, window_ns=join_window_ns)
+        self._compiled_joiner = CompiledJoiner(
             self._join_tables, self._arrays.addresses, reference, node_rows
         )
+        self._joiner = cast("PathJoiner", self._compiled_joiner)  # what `Collector` needs of it
         self._decoded_rows = decoded_arrays()
         self._samples = np.zeros((len(node_ids) + 1, run.SAMPLE_COLUMNS), np.int64)
         self._progress = np.zeros(run.P_COLUMNS, np.int64)
@@ -82,7 +96,9 @@ class FastCollector(Collector):
         progress = self._progress
         progress[: run.P_SENDERS] = 0
         progress[run.P_DESTINATION_ROWS] = address_of(destination_rows)
+        arrivals = self._arrivals
         while True:
+            progress[run.P_ARRIVALS] = 0 if arrivals is None else arrivals.reserve(batch.count)
             progress[run.P_SENDERS] = address_of(self._senders.rows)
             progress[run.P_DESTINATIONS] = self._senders.rows.shape[2]
             code = run.run_batch(
@@ -101,14 +117,17 @@ class FastCollector(Collector):
             elif code == run.ASK_REFERENCE:
                 self._take_with_reference(batch, at_hand)
             else:
-                self._joiner.answer(code)
+                self._compiled_joiner.answer(code)
         self._keep_samples(batch)
         self._add_counts()
 
     def _take_with_reference(self, batch: ReportBatch, row: int) -> None:
+        self._join_tables.hand_over_epochs()
         self._keep_samples(batch)
         destination = batch.destinations[batch.destination[row]]
         captured_collector_ns = int(batch.capture_collector_ns[row])
+        if self._arrivals is not None:
+            self._arrivals.now_ns = captured_collector_ns
         payload = bytes(batch.payload(row))
         self._take_or_reject(payload, 0, captured_collector_ns, destination)
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled: reports joined into paths (`telemetry.postcards`), as far as that is simple.
 
-What is not - postcards of a path whose hops must be compared with what their links have shown,
-probes, packets sent again, fragments - is left to the reference joiner, at the same point of the
-order. While a group waits, its reports are rows of `join_state`.
+What is not - probes, packets sent more than once - is left to the reference joiner, at the same
+point of the order. While a group waits, its reports are rows of `join_state`.
 """
 
 from controller.collector import columns as c
@@ -14,6 +13,9 @@ from controller.collector.join_state import (
     G_REPORTS,
     J_ADDRESS_COUNT,
     J_ADDRESS_ROOM,
+    J_ADDS,
+    J_CHAIN,
+    J_EPOCH_COUNT,
     J_GROUP_AT_HAND,
     J_GROUP_ROOM,
     J_HOP_ROOM,
@@ -24,8 +26,8 @@ from controller.collector.join_state import (
     J_PATH_HOP_COUNT,
     J_PATH_HOP_ROOM,
     J_PENDING,
+    J_POSTCARDS,
     J_REPORT_ROOM,
-    J_WINDOW_NS,
     NONE,
     append_report,
     drop_group,
@@ -34,8 +36,9 @@ from controller.collector.join_state import (
     new_group,
     remove_found,
     report_at,
+    report_number,
 )
-from controller.collector.kernel import part
+from controller.collector.kernel import part, routine
 from controller.collector.loads import get, put
 from controller.collector.path_output import (
     egress_far_end,
@@ -43,6 +46,17 @@ from controller.collector.path_output import (
     put_postcards,
     put_stack,
     sink_is_on_stack,
+)
+from controller.collector.postcard_paths import (
+    EPOCHS_MAX,
+    admit,
+    fitting_length,
+    in_order,
+    is_possible,
+    is_repeated,
+    learn,
+    remove_all,
+    whole_path,
 )
 from controller.telemetry.postcards import PIECES_PER_PACKET_MAX
 from correction.records import TRAFFIC_PROBE
@@ -64,7 +78,15 @@ HOPS_MARGIN = PIECES_PER_PACKET_MAX * 256
 """More hops than one group gives: a stack has 252 at most."""
 
 
-@part
+_HOPS_PER_REPORT = 256
+
+ANY_TIME_NS = -(1 << 63)
+"""Nothing came before."""
+EPOCHS_MARGIN = 6 * PIECES_PER_PACKET_MAX
+"""More epochs than the comparisons of one group find."""
+
+
+@routine
 def has_room(joiner: int) -> bool:
     """Whether the rows of one more group can be put and one more report can wait."""
     return (
@@ -73,18 +95,60 @@ def has_room(joiner: int) -> bool:
         and get(joiner, J_ADDRESS_COUNT) + PACKETS_MARGIN <= get(joiner, J_ADDRESS_ROOM)
         and get(joiner, J_GROUP_ROOM) > 1
         and get(joiner, J_REPORT_ROOM) > 1
-        and get(joiner, J_HOP_ROOM) > 256
+        and get(joiner, J_HOP_ROOM) > _HOPS_PER_REPORT
+        and get(joiner, J_EPOCH_COUNT) + EPOCHS_MARGIN <= EPOCHS_MAX
     )
 
 
 @part
-def expire(joiner: int, tables: FabricTables, now_ns: int) -> int:
-    """Close what has waited longer than the window; DONE or what to ask."""
-    oldest_ns = now_ns - get(joiner, J_WINDOW_NS)
+def may_add(joiner: int) -> bool:
+    """Whether a report can be added: looked at again when so many were that there might be none."""
+    left = get(joiner, J_ADDS)
+    if left > 0:
+        put(joiner, J_ADDS, left - 1)
+        return True
+    return _may_add(joiner)
+
+
+@routine
+def _may_add(joiner: int) -> bool:
+    packets = get(joiner, J_PACKET_ROOM) - get(joiner, J_PACKET_COUNT) - PACKETS_MARGIN
+    hops = get(joiner, J_PATH_HOP_ROOM) - get(joiner, J_PATH_HOP_COUNT) - HOPS_MARGIN
+    addresses = get(joiner, J_ADDRESS_ROOM) - get(joiner, J_ADDRESS_COUNT) - PACKETS_MARGIN
+    waiting = min(get(joiner, J_GROUP_ROOM), get(joiner, J_REPORT_ROOM)) - 1
+    waiting_hops = get(joiner, J_HOP_ROOM) // _HOPS_PER_REPORT
+    epochs = EPOCHS_MAX - get(joiner, J_EPOCH_COUNT) - EPOCHS_MARGIN
+    left = min(packets, addresses, waiting, hops // _HOPS_PER_REPORT, waiting_hops)
+    left = min(left, epochs // PIECES_PER_PACKET_MAX)
+    put(joiner, J_ADDS, left - 1)
+    return left > 0
+
+
+@part
+def close_waiting(joiner: int, tables: FabricTables, oldest_ns: int, pending_max: int) -> int:
+    """Close what came before `oldest_ns`, and the oldest while more than `pending_max` wait.
+
+    DONE or what to ask.
+    """
+    pending = get(joiner, J_PENDING)
+    if pending == 0:
+        return DONE
+    oldest = group_at(joiner, get(joiner, J_OLDEST))
+    if pending <= pending_max and get(oldest, G_FIRST_COLLECTOR_NS) >= oldest_ns:
+        return DONE
+    return _close_waiting(joiner, tables, oldest_ns, pending_max)
+
+
+@routine
+def _close_waiting(joiner: int, tables: FabricTables, oldest_ns: int, pending_max: int) -> int:
     while get(joiner, J_PENDING) != 0:
         group = get(joiner, J_OLDEST)
-        if get(group_at(joiner, group), G_FIRST_COLLECTOR_NS) >= oldest_ns:
+        if (
+            get(joiner, J_PENDING) <= pending_max
+            and get(group_at(joiner, group), G_FIRST_COLLECTOR_NS) >= oldest_ns
+        ):
             break
+        put(joiner, J_ADDS, 0)
         if not has_room(joiner):
             return ASK_ROOM
         if _close(joiner, tables, group) == ASK_CLOSE:
@@ -92,18 +156,7 @@ def expire(joiner: int, tables: FabricTables, now_ns: int) -> int:
     return DONE
 
 
-@part
-def close_overflow(joiner: int, tables: FabricTables, pending_max: int) -> int:
-    """Close the oldest groups while there are more than `pending_max`; DONE or what to ask."""
-    while get(joiner, J_PENDING) > pending_max:
-        if not has_room(joiner):
-            return ASK_ROOM
-        if _close(joiner, tables, get(joiner, J_OLDEST)) == ASK_CLOSE:
-            return ASK_CLOSE
-    return DONE
-
-
-@part
+@routine
 def add(joiner: int, tables: FabricTables, report: int, hops: int) -> int:
     """Take a report (at an address) and the hops of its stack; DONE, NOTHING or what to ask."""
     now_ns = get(report, c.R_CAPTURE)
@@ -125,11 +178,12 @@ def add(joiner: int, tables: FabricTables, report: int, hops: int) -> int:
             drop_group(joiner, group)
         return DONE
     if get(at, G_REPORTS) >= PIECES_PER_PACKET_MAX:
+        put(joiner, J_ADDS, 0)
         return _close(joiner, tables, group)
     return NOTHING
 
 
-@part
+@routine
 def _is_whole(joiner: int, tables: FabricTables, report: int, hops: int) -> bool:
     """Put the path of a report that needs no other; False if it has to wait."""
     flags = get(report, c.R_FLAGS)
@@ -156,7 +210,7 @@ def _is_whole(joiner: int, tables: FabricTables, report: int, hops: int) -> bool
     return False
 
 
-@part
+@routine
 def _join(joiner: int, tables: FabricTables, group: int) -> int:
     """See whether the newest of several reports completes a path."""
     at = group_at(joiner, group)
@@ -164,8 +218,8 @@ def _join(joiner: int, tables: FabricTables, group: int) -> int:
     if get(report_at(joiner, first), c.R_KEY) >> 56 == TRAFFIC_PROBE:
         return ASK_JOIN if get(at, G_REPORTS) >= 3 else NOTHING
     number = first
-    postcards = 0
-    to_host = False
+    postcards = get(joiner, J_POSTCARDS)
+    count = 0
     while number != NONE:
         report = report_at(joiner, number)
         if get(report, c.R_FLAGS) & c.FLAG_STACK:
@@ -179,16 +233,20 @@ def _join(joiner: int, tables: FabricTables, group: int) -> int:
                 remove_found(joiner, group, sink)
                 return DONE
         else:
-            postcards += 1
-            if egress_far_end(tables, report) == AT_HOST:
-                to_host = True
+            put(postcards, count, report)
+            count += 1
         number = get(report, c.R_NEXT)
-    if not to_host:
-        return NOTHING
-    return ASK_JOIN
+    path = get(joiner, J_PATH)
+    length = whole_path(tables, postcards, count, path)
+    if length == 0 or is_repeated(postcards, count) or not admit(joiner, tables, path, length):
+        return NOTHING  # which postcard is of which attempt shows when all have come
+    put_postcards(joiner, tables, path, length, True)
+    for index in range(length):
+        remove_found(joiner, group, report_number(joiner, get(path, index)))
+    return DONE
 
 
-@part
+@routine
 def _sink_postcard(joiner: int, first: int, stack: int) -> int:
     """The report with the sink's own hop: of the same node and ingress stamp; NONE if missing."""
     report = report_at(joiner, stack)
@@ -209,22 +267,24 @@ def _sink_postcard(joiner: int, first: int, stack: int) -> int:
     return NONE
 
 
-@part
+@routine
 def _close(joiner: int, tables: FabricTables, group: int) -> int:
     """Put the reports of a packet that will not become whole, and forget it."""
     put(joiner, J_GROUP_AT_HAND, group)
     first = get(group_at(joiner, group), G_FIRST_REPORT)
     if get(report_at(joiner, first), c.R_KEY) >> 56 == TRAFFIC_PROBE:
         return ASK_CLOSE
-    postcard = NONE
+    postcards = get(joiner, J_POSTCARDS)
+    count = 0
     number = first
     while number != NONE:
         report = report_at(joiner, number)
         if get(report, c.R_FLAGS) & c.FLAG_STACK == 0:
-            if postcard != NONE:
-                return ASK_CLOSE
-            postcard = number
+            put(postcards, count, report)
+            count += 1
         number = get(report, c.R_NEXT)
+    if is_repeated(postcards, count):
+        return ASK_CLOSE
     number = first
     while number != NONE:
         report = report_at(joiner, number)
@@ -233,13 +293,38 @@ def _close(joiner: int, tables: FabricTables, group: int) -> int:
             alone = flags & c.FLAG_METADATA == 0 or sink_is_on_stack(joiner, report, 0)
             put_stack(joiner, tables, report, 0, 0 if alone else report, False)
         number = get(report, c.R_NEXT)
-    if postcard != NONE:
-        report = report_at(joiner, postcard)
-        complete = (
-            ingress_far_end(tables, report) == AT_HOST and egress_far_end(tables, report) == AT_HOST
-        )
-        path = get(joiner, J_PATH)
-        put(path, 0, report)
-        put_postcards(joiner, tables, path, 1, complete)
+    if count != 0:
+        _close_postcards(joiner, tables, postcards, count)
     drop_group(joiner, group)
     return DONE
+
+
+@routine
+def _close_postcards(joiner: int, tables: FabricTables, postcards: int, count: int) -> None:
+    """Put the postcards of a packet that was sent once: a path that did not fit, and fragments."""
+    path = get(joiner, J_PATH)
+    length = whole_path(tables, postcards, count, path)
+    if length != 0 and is_possible(joiner, tables, path, length):
+        learn(joiner, tables, path, length)
+        put_postcards(joiner, tables, path, length, True)
+        count = remove_all(postcards, count, path, length)
+    if count == 0:
+        return
+    chain = get(joiner, J_CHAIN)
+    left = in_order(tables, postcards, count, chain)
+    # all hops are compared before the first part is put, as the reference does
+    parts = postcards
+    part_count = 0
+    at = chain
+    while left != 0:
+        length = fitting_length(joiner, tables, at, left)
+        put(parts, part_count, length)
+        part_count += 1
+        at += 8 * length
+        left -= length
+    at = chain
+    for index in range(part_count):
+        length = get(parts, index)
+        complete = whole_path(tables, at, length, path) != 0
+        put_postcards(joiner, tables, at, length, complete)
+        at += 8 * length

@@ -8,7 +8,7 @@ grow between calls of the compiled loop, which stops when one of them might not 
 
 from controller.collector import columns as c
 from controller.collector.decode_packet import same_key
-from controller.collector.kernel import part
+from controller.collector.kernel import part, routine
 from controller.collector.loads import get, put
 
 # ---------------------------------------------------------------- groups
@@ -62,7 +62,27 @@ J_GROUP_AT_HAND = 28
 """The group that the reference joiner is asked to see to."""
 J_PATH = 29
 """int64[64], scratch: reports of a path."""
-J_COLUMNS = 32
+J_ADDS = 30
+"""Reports that can be added before the room is looked at again."""
+J_REFERENCES = 31
+"""Address of int64[ports, REFERENCE_COLUMNS]: per port, in the order of the far ends."""
+J_STAMP_STATE = 32
+"""Address of `StampTimelines.state`."""
+J_EPOCHS = 33
+"""Address of int64[EPOCHS_MAX, 3]: epochs that postcards showed, as `place_hops` has them."""
+J_EPOCH_COUNT = 34
+J_LEARNED = 35
+"""int64[64], scratch: differences of a path."""
+J_POSTCARDS = 36
+"""int64[64], scratch: postcards of a group."""
+J_CHAIN = 37
+"""int64[64], scratch: postcards in order."""
+J_COLUMNS = 40
+
+REFERENCE_KNOWN = 0
+REFERENCE_DIFFERENCE_NS = 1
+REFERENCE_COLLECTOR_NS = 2
+REFERENCE_COLUMNS = 3
 
 A_PACKET = 0
 A_NETWORK = 1
@@ -89,6 +109,12 @@ def report_at(joiner: int, report: int) -> int:
 
 
 @part
+def report_number(joiner: int, at: int) -> int:
+    """The row of a waiting report by its address."""
+    return (at - get(joiner, J_REPORTS)) // c.R_BYTES
+
+
+@part
 def find_group(joiner: int, report: int) -> int:
     """The group that a report (at an address) belongs to; NONE if it is the first."""
     if get(joiner, J_PENDING) == 0:
@@ -104,7 +130,7 @@ def find_group(joiner: int, report: int) -> int:
     return NONE
 
 
-@part
+@routine
 def new_group(joiner: int, key_hash: int, now_ns: int) -> int:
     """An empty group, the newest."""
     group = get(joiner, J_GROUP_FREE)
@@ -131,7 +157,7 @@ def new_group(joiner: int, key_hash: int, now_ns: int) -> int:
     return group
 
 
-@part
+@routine
 def drop_group(joiner: int, group: int) -> None:
     """Forget a group and its reports."""
     at = group_at(joiner, group)
@@ -161,7 +187,7 @@ def drop_group(joiner: int, group: int) -> None:
     put(joiner, J_PENDING, get(joiner, J_PENDING) - 1)
 
 
-@part
+@routine
 def append_report(joiner: int, group: int, source: int, hops: int) -> int:
     """Copy a report (at an address) and the hops of its stack to the end of a group."""
     report = get(joiner, J_REPORT_FREE)
@@ -196,7 +222,7 @@ def append_report(joiner: int, group: int, source: int, hops: int) -> int:
     return report
 
 
-@part
+@routine
 def remove_report(joiner: int, group: int, report: int, before: int) -> None:
     """Take a report out of its group; `before` is the one in front of it, NONE for the first."""
     place = group_at(joiner, group)
@@ -223,7 +249,7 @@ def remove_report(joiner: int, group: int, report: int, before: int) -> None:
     put(joiner, J_REPORT_ROOM, get(joiner, J_REPORT_ROOM) + 1)
 
 
-@part
+@routine
 def remove_found(joiner: int, group: int, report: int) -> None:
     """Take a report out of its group, wherever it stands there."""
     before = NONE

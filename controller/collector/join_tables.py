@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of `join_state` as arrays that grow, and waiting reports as the reference has them."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,41 +13,64 @@ from controller.collector import join_state as j
 from controller.collector.join_reports import HOPS_MARGIN, PACKETS_MARGIN
 from controller.collector.kernel import SOURCES_DIGEST, entry
 from controller.collector.loads import address_of, get, put
+from controller.collector.postcard_paths import EPOCHS_MAX
 from controller.telemetry.int_headers import IntStack
 from controller.telemetry.metadata import HopMetadata
 from controller.telemetry.packet import PacketKey, ReportedPacket
 from controller.telemetry.pieces import Piece, make_piece
-from controller.telemetry.postcards import PENDING_PACKETS_MAX
+from controller.telemetry.postcards import PENDING_PACKETS_MAX, PIECES_PER_PACKET_MAX
 from controller.telemetry.report import REP_TYPE_INT, Report
-from correction.records import HOP_DTYPE, PACKET_DTYPE, TRAFFIC_PROBE, TRAFFIC_PTP, TRAFFIC_ROCE
+from controller.telemetry.stamp_timelines import StampTimelines
+from correction.records import (
+    HOP_DTYPE,
+    PACKET_DTYPE,
+    TRAFFIC_PROBE,
+    TRAFFIC_PTP,
+    TRAFFIC_ROCE,
+    Hops,
+    Packets,
+)
 
 _GROUPS_FIRST = 4096
 _REPORTS_FIRST = 8192
 _HOPS_FIRST = 16_384
 _PACKETS_FIRST = 16_384
+_HAND_OVER_SHARE = 8
+"""Tables that are filled by more than one part in so many are handed over, others copied."""
+_HANDED_OVER_MAX = 4
+_OWN_REFERENCES = 3
+"""Of an array in the list: the pair, the loop variable and the argument of `getrefcount`."""
 _U64 = (1 << 64) - 1
 
 
 class JoinTables:
     """Everything that the compiled joiner writes to; `state` is its row."""
 
-    def __init__(self, node_ids: Sequence[int], *, window_ns: int) -> None:
-        self._node_ids = node_ids
+    def __init__(self, timelines: StampTimelines, *, port_count: int, window_ns: int) -> None:
+        self._timelines = timelines
+        self._node_ids = timelines.node_ids.tolist()
         self.state = np.zeros(j.J_COLUMNS, np.int64)
         self.groups = np.zeros((0, j.G_COLUMNS), np.int64)
         self.reports = np.zeros((0, c.R_COLUMNS), np.int64)
         self.hops = np.zeros((0, c.H_COLUMNS), np.int64)
-        self.packets = np.zeros(_PACKETS_FIRST + PACKETS_MARGIN, PACKET_DTYPE)
-        self.path_hops = np.zeros(4 * _PACKETS_FIRST + HOPS_MARGIN, HOP_DTYPE)
+        self.packets = np.zeros(_PACKETS_FIRST + 2 * PACKETS_MARGIN, PACKET_DTYPE)
+        self.path_hops = np.zeros(4 * _PACKETS_FIRST + 2 * HOPS_MARGIN, HOP_DTYPE)
         self.path_hop_nodes = np.zeros(len(self.path_hops), np.int32)
-        self.addresses = np.zeros((PACKETS_MARGIN, j.A_COLUMNS), np.int64)
+        self.addresses = np.zeros((4 * PACKETS_MARGIN, j.A_COLUMNS), np.int64)
         self._buckets = np.zeros(0, np.int64)
-        self._path = np.zeros(64, np.int64)
+        self.references = np.zeros((port_count, j.REFERENCE_COLUMNS), np.int64)
+        self._epochs = np.zeros((EPOCHS_MAX, 3), np.int64)
+        self._scratch = np.zeros((4, PIECES_PER_PACKET_MAX), np.int64)
+        self._handed_over: list[tuple[Packets, Hops]] = []
         for column in (j.J_GROUP_FREE, j.J_REPORT_FREE, j.J_HOP_FREE, j.J_OLDEST, j.J_NEWEST):
             self.state[column] = j.NONE
         self.state[j.J_PENDING_MAX] = PENDING_PACKETS_MAX
         self.state[j.J_WINDOW_NS] = window_ns
-        self.state[j.J_PATH] = address_of(self._path)
+        self.state[j.J_STAMP_STATE] = address_of(timelines.state)
+        self.state[j.J_REFERENCES] = address_of(self.references)
+        self.state[j.J_EPOCHS] = address_of(self._epochs)
+        for row, column in enumerate((j.J_PATH, j.J_LEARNED, j.J_POSTCARDS, j.J_CHAIN)):
+            self.state[column] = address_of(self._scratch[row])
         self._grow_groups(_GROUPS_FIRST)
         self._grow_reports(_REPORTS_FIRST)
         self._grow_hops(_HOPS_FIRST)
@@ -54,6 +78,7 @@ class JoinTables:
 
     def make_room(self) -> None:
         """Double what might not suffice."""
+        self.hand_over_epochs()
         state = self.state
         if state[j.J_GROUP_ROOM] <= 1:
             self._grow_groups(2 * len(self.groups))
@@ -61,17 +86,53 @@ class JoinTables:
             self._grow_reports(2 * len(self.reports))
         if state[j.J_HOP_ROOM] <= 256:
             self._grow_hops(2 * len(self.hops))
-        if state[j.J_PACKET_COUNT] + PACKETS_MARGIN > len(self.packets):
+        if state[j.J_PACKET_COUNT] + 2 * PACKETS_MARGIN > len(self.packets):
             self.packets = _grown(self.packets, 2 * len(self.packets))
-        if state[j.J_PATH_HOP_COUNT] + HOPS_MARGIN > len(self.path_hops):
+        if state[j.J_PATH_HOP_COUNT] + 2 * HOPS_MARGIN > len(self.path_hops):
             self.path_hops = _grown(self.path_hops, 2 * len(self.path_hops))
+        if len(self.path_hop_nodes) < len(self.path_hops):
             self.path_hop_nodes = _grown(self.path_hop_nodes, len(self.path_hops))
-        if state[j.J_ADDRESS_COUNT] + PACKETS_MARGIN > len(self.addresses):
+        if state[j.J_ADDRESS_COUNT] + 2 * PACKETS_MARGIN > len(self.addresses):
             self.addresses = _grown(self.addresses, 2 * len(self.addresses))
         self._place_rows()
 
+    def hand_over_epochs(self) -> None:
+        """Give the epochs found so far to the time lines, before anybody else finds one."""
+        count = int(self.state[j.J_EPOCH_COUNT])
+        if count:
+            self._timelines.add_epochs(self._epochs[:count])
+            self.state[j.J_EPOCH_COUNT] = 0
+
+    def take_rows(self, packet_count: int, hop_count: int) -> tuple[Packets, Hops]:
+        """The first rows of packets and hops, which are then no longer written to."""
+        packets, hops = self.packets[:packet_count], self.path_hops[:hop_count]
+        if packet_count * _HAND_OVER_SHARE < len(self.packets):
+            return packets.copy(), hops.copy()
+        self._handed_over.append((self.packets, self.path_hops))
+        size = len(self.packets), len(self.path_hops)
+        self.packets, self.path_hops = self._returned() or (
+            np.zeros(size[0], PACKET_DTYPE),
+            np.zeros(size[1], HOP_DTYPE),
+        )
+        if len(self.path_hop_nodes) < len(self.path_hops):
+            self.path_hop_nodes = _grown(self.path_hop_nodes, len(self.path_hops))
+        self._place_rows()
+        return packets, hops
+
+    def _returned(self) -> tuple[Packets, Hops] | None:
+        """Arrays that were handed over and that nobody but us refers to.
+
+        Fresh memory costs more than all that is written to it: the kernel maps it page by page.
+        """
+        for place, pair in enumerate(self._handed_over):
+            if all(sys.getrefcount(array) <= _OWN_REFERENCES for array in pair):
+                return self._handed_over.pop(place)
+        del self._handed_over[:-_HANDED_OVER_MAX]
+        return None
+
     def _place_rows(self) -> None:
         state = self.state
+        state[j.J_ADDS] = 0
         state[j.J_PACKETS] = address_of(self.packets)
         state[j.J_PACKET_ROOM] = len(self.packets)
         state[j.J_PATH_HOPS] = address_of(self.path_hops)
@@ -213,7 +274,7 @@ def _key(row: list[int]) -> PacketKey:
 
 
 def report_row(
-    node: int, report: Report, captured_collector_ns: int, node_row: dict[int, int]
+    node: int, report: Report, captured_collector_ns: int, node_row: Mapping[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The row of a report of the reference decoder, and the rows of the hops on its stack."""
     packet, key = report.packet, report.packet.key

@@ -13,10 +13,27 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from controller.telemetry import loss, packet, postcards, rejected, seen, stamp_kernel
+from controller.telemetry import (
+    link_references,
+    loss,
+    packet,
+    postcards,
+    rejected,
+    seen,
+    stamp_kernel,
+)
 from correction import records
 
-_CONSTANTS_FROM = (loss, packet, postcards, rejected, seen, stamp_kernel, records)
+_CONSTANTS_FROM = (
+    link_references,
+    loss,
+    packet,
+    postcards,
+    rejected,
+    seen,
+    stamp_kernel,
+    records,
+)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -24,7 +41,7 @@ def _digest() -> int:
     whole = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         text = source.read_bytes()
-        if b"@part" in text or b"_COLUMNS" in text:
+        if b"@part" in text or b"@routine" in text or b"_COLUMNS" in text:
             whole.update(text)
     for module in _CONSTANTS_FROM:
         whole.update(Path(module.__file__ or "").read_bytes())
@@ -45,7 +62,12 @@ _PART: dict[str, Any] = {
 
 
 def part(function: _F) -> _F:
-    """A function that entry points are made of; compiled with them."""
+    """A function of the path that every report takes: becomes part of its callers."""
+    return cast("_F", numba.njit(**_PART, forceinline=True)(function))
+
+
+def routine(function: _F) -> _F:
+    """A function that is called: what fewer reports need, or what has many callers."""
     return cast("_F", numba.njit(**_PART)(function))
 
 

@@ -9,156 +9,155 @@ been compared with the end of the datagram.
 `u8`, `be16` and `be32` give non-negative numbers; `be64` and `get` give 64 bits as a signed one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np import arrayobj
 
-_WORD = ir.IntType(64)
+_arrays: Any = arrayobj
+_tuples: Any = cgutils
+_ir = _tuples.ir
+_WORD = _ir.IntType(64)
+_Build = Callable[[Any, Any, Any, Any], Any]
+
+
+def _declare(build: _Build, result: Any, count: int) -> Any:  # noqa: ANN401
+    """A compiled function of `count` int64 arguments whose instructions `build` gives."""
+    arguments = [types.int64] * count
+
+    # numba reads the number of arguments from the signature
+    def one(typing_context: Any, a: Any) -> Any:  # noqa: ANN401
+        return result(*arguments), build
+
+    def two(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ANN401
+        return result(*arguments), build
+
+    def three(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+        return result(*arguments), build
+
+    return intrinsic((one, two, three)[count - 1])
 
 
 def _pointer(builder: Any, address: Any, bits: int) -> Any:  # noqa: ANN401
-    return builder.inttoptr(address, ir.IntType(bits).as_pointer())
+    return builder.inttoptr(address, _ir.IntType(bits).as_pointer())
 
 
-def _declare_load(bits: int) -> Any:  # noqa: ANN401
+def _load(bits: int, *, big_endian: bool) -> _Build:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
         value = builder.load(_pointer(builder, arguments[0], bits))
         value.align = 1
-        if bits > 8:
+        if big_endian and bits > 8:
             value = builder.bswap(value)
         return builder.zext(value, _WORD) if bits < 64 else value
 
-    def load(typing_context: Any, address: Any) -> Any:  # noqa: ANN401
-        return types.int64(types.int64), build
-
-    return intrinsic(load)
+    return build
 
 
-u8 = _declare_load(8)
-be16 = _declare_load(16)
-be32 = _declare_load(32)
-be64 = _declare_load(64)
-
-
-@intrinsic
-def get(typing_context: Any, row: Any, column: Any) -> Any:  # noqa: ANN401
-    """The int64 in a column of the row at an address."""
-
+def _store(bits: int) -> _Build:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        pointer = _pointer(builder, arguments[0], 64)
-        return builder.load(builder.gep(pointer, [arguments[1]]))
-
-    return types.int64(types.int64, types.int64), build
-
-
-@intrinsic
-def put(typing_context: Any, row: Any, column: Any, value: Any) -> Any:  # noqa: ANN401
-    """Write the int64 in a column of the row at an address."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        pointer = _pointer(builder, arguments[0], 64)
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        value = arguments[1]
+        if bits < 64:
+            value = builder.trunc(value, _ir.IntType(bits))
+        builder.store(value, _pointer(builder, arguments[0], bits)).align = 1
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64), build
+    return build
 
 
-@intrinsic
-def count_up(typing_context: Any, row: Any, column: Any) -> Any:  # noqa: ANN401
-    """Add 1 to the int64 in a column of the row at an address."""
+Load = Callable[[int], int]
+u8: Load = _declare(_load(8, big_endian=True), types.int64, 1)
+be16: Load = _declare(_load(16, big_endian=True), types.int64, 1)
+be32: Load = _declare(_load(32, big_endian=True), types.int64, 1)
+be64: Load = _declare(_load(64, big_endian=True), types.int64, 1)
+"""Fields of the wire at an address."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        place = builder.gep(_pointer(builder, arguments[0], 64), [arguments[1]])
-        builder.store(builder.add(builder.load(place), ir.Constant(_WORD, 1)), place)
-        return context.get_dummy_value()
+get16: Load = _declare(_load(16, big_endian=False), types.int64, 1)
+get32: Load = _declare(_load(32, big_endian=False), types.int64, 1)
+get64: Load = _declare(_load(64, big_endian=False), types.int64, 1)
+"""Fields of records at an address, in the machine's byte order."""
 
-    return types.void(types.int64, types.int64), build
-
-
-def _declare_narrow_put(bits: int) -> Any:  # noqa: ANN401
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        pointer = _pointer(builder, arguments[0], bits)
-        stored = builder.store(builder.trunc(arguments[1], ir.IntType(bits)), pointer)
-        stored.align = 1
-        return context.get_dummy_value()
-
-    def store(typing_context: Any, address: Any, value: Any) -> Any:  # noqa: ANN401
-        return types.void(types.int64, types.int64), build
-
-    return intrinsic(store)
+Store = Callable[[int, int], None]
+put8: Store = _declare(_store(8), types.void, 2)
+put16: Store = _declare(_store(16), types.void, 2)
+put32: Store = _declare(_store(32), types.void, 2)
+put64: Store = _declare(_store(64), types.void, 2)
+"""(address, number): its low bits, in the machine's byte order."""
 
 
-put8 = _declare_narrow_put(8)
-put16 = _declare_narrow_put(16)
-put32 = _declare_narrow_put(32)
-"""The low bits of a number, unaligned, in the machine's byte order: fields of records."""
+def _place(builder: Any, arguments: Any) -> Any:  # noqa: ANN401
+    return builder.gep(_pointer(builder, arguments[0], 64), [arguments[1]])
 
 
-def _declare_put64() -> Any:  # noqa: ANN401
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        stored = builder.store(arguments[1], _pointer(builder, arguments[0], 64))
-        stored.align = 1
-        return context.get_dummy_value()
-
-    def store(typing_context: Any, address: Any, value: Any) -> Any:  # noqa: ANN401
-        return types.void(types.int64, types.int64), build
-
-    return intrinsic(store)
+def _get(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    return builder.load(_place(builder, arguments))
 
 
-put64 = _declare_put64()
+def _put(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    builder.store(arguments[2], _place(builder, arguments))
+    return context.get_dummy_value()
 
 
-def _declare_native_load(bits: int) -> Any:  # noqa: ANN401
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        value = builder.load(_pointer(builder, arguments[0], bits))
-        value.align = 1
-        return builder.zext(value, _WORD) if bits < 64 else value
-
-    def load(typing_context: Any, address: Any) -> Any:  # noqa: ANN401
-        return types.int64(types.int64), build
-
-    return intrinsic(load)
+def _count_up(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    place = _place(builder, arguments)
+    builder.store(builder.add(builder.load(place), _ir.Constant(_WORD, 1)), place)
+    return context.get_dummy_value()
 
 
-get8 = _declare_native_load(8)
-get16 = _declare_native_load(16)
-get32 = _declare_native_load(32)
-get64 = _declare_native_load(64)
-"""Fields of records, unaligned, in the machine's byte order."""
+get: Callable[[int, int], int] = _declare(_get, types.int64, 2)
+"""(row, column): the int64 in a column of the row at an address."""
+put: Callable[[int, int, int], None] = _declare(_put, types.void, 3)
+"""(row, column, number): write it."""
+count_up: Callable[[int, int], None] = _declare(_count_up, types.void, 2)
+"""(row, column): add 1 to it."""
 
 
-@intrinsic
-def mix(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ANN401
-    """High half of the 128-bit product xor its low half: each bit depends on all."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
-        high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), _WORD)
-        return builder.xor(high, builder.trunc(product, _WORD))
-
-    return types.int64(types.int64, types.int64), build
+def _mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    wide = _ir.IntType(128)
+    product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
+    high = builder.trunc(builder.lshr(product, _ir.Constant(wide, 64)), _WORD)
+    return builder.xor(high, builder.trunc(product, _WORD))
 
 
-@intrinsic
-def prefetch(typing_context: Any, address: Any) -> Any:  # noqa: ANN401
-    """Ask for the memory at an address that will be read soon."""
+mix: Callable[[int, int], int] = _declare(_mix, types.int64, 2)
+"""High half of the 128-bit product xor its low half: each bit depends on all."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        byte = ir.IntType(8).as_pointer()
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.globals.get("llvm.prefetch.p0i8")
-        if function is None:
-            function = ir.Function(builder.module, kind, "llvm.prefetch.p0i8")
-        constants = [ir.Constant(number, value) for value in (0, 3, 1)]
-        builder.call(function, [builder.inttoptr(arguments[0], byte), *constants])
-        return context.get_dummy_value()
 
-    return types.void(types.int64), build
+def _prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    byte = _ir.IntType(8).as_pointer()
+    number = _ir.IntType(32)
+    name = "llvm.prefetch.p0i8"
+    function = builder.module.globals.get(name)
+    if function is None:
+        kind = _ir.FunctionType(_ir.VoidType(), [byte, number, number, number])
+        function = _ir.Function(builder.module, kind, name)
+    constants = [_ir.Constant(number, value) for value in (0, 3, 1)]
+    builder.call(function, [builder.inttoptr(arguments[0], byte), *constants])
+    return context.get_dummy_value()
+
+
+prefetch: Callable[[int], None] = _declare(_prefetch, types.void, 1)
+"""Ask for the memory at an address that will be read soon."""
+
+
+def _row_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    array = context.make_array(signature.return_type)(context, builder)
+    eight = context.get_constant(types.intp, 8)
+    _arrays.populate_array(
+        array,
+        data=builder.inttoptr(arguments[0], array.data.type),
+        shape=_tuples.pack_array(builder, [arguments[1]]),
+        strides=_tuples.pack_array(builder, [eight]),
+        itemsize=eight,
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+row_at: Callable[[int, int], Any] = _declare(_row_at, types.Array(types.int64, 1, "C"), 2)
+"""(address, columns): the int64 row there as an array that counts no references."""
 
 
 def address_of(array: Any) -> int:  # noqa: ANN401

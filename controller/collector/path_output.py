@@ -26,7 +26,7 @@ from controller.collector.join_state import (
     J_PATH_HOP_NODES,
     J_PATH_HOPS,
 )
-from controller.collector.kernel import part
+from controller.collector.kernel import part, routine
 from controller.collector.loads import count_up, get, put, put8, put16, put32, put64
 from controller.telemetry.packet import NETWORK_IPV4
 from correction.records import HOP_DTYPE, PACKET_DTYPE, TRAFFIC_PTP, TRAFFIC_ROCE
@@ -146,7 +146,7 @@ def _put_packet(
         put(at, A_DST_LOW, get(report, c.R_DST_LOW))
 
 
-@part
+@routine
 def sink_is_on_stack(joiner: int, report: int, hops: int) -> bool:
     """Whether the newest entry is the reporting node's own: same node, no other ingress stamp.
 
@@ -167,7 +167,7 @@ def sink_is_on_stack(joiner: int, report: int, hops: int) -> bool:
     return stamp == 0 or stamp == get(last, c.H_INGRESS_TSTAMP)
 
 
-@part
+@routine
 def put_stack(
     joiner: int, tables: FabricTables, report: int, hops: int, sink: int, joined: bool
 ) -> None:
@@ -214,7 +214,7 @@ def put_stack(
     _put_packet(joiner, report, count, complete, captured)
 
 
-@part
+@routine
 def put_postcards(joiner: int, tables: FabricTables, path: int, count: int, complete: bool) -> None:
     """A path of postcards in order; path: int64[count], addresses of reports.
 

@@ -10,16 +10,32 @@ from numpy.typing import NDArray
 from controller.collector import join_state as j
 from controller.collector.join_tables import JoinTables
 from controller.collector.kernel import SOURCES_DIGEST, entry
-from controller.collector.loads import address_of, get16, get32, get64, put64
+from controller.collector.loads import (
+    address_of,
+    count_up,
+    get16,
+    get32,
+    get64,
+    put,
+    put64,
+    row_at,
+)
 from controller.collector.path_output import HOP_BYTES, PACKET_BYTES
 from controller.telemetry.packet import NETWORK_IPV4, ReportedPacket
 from controller.telemetry.path_records import HopRow, PacketAddresses, PathRecords
-from controller.telemetry.stamp_kernel import EPOCHS, JUMP_UNITS, StampFault, place_hop
+from controller.telemetry.stamp_kernel import (
+    EPOCHS,
+    JUMP_UNITS,
+    STATE_COLUMNS,
+    StampFault,
+    place_hop_inlined,
+)
 from controller.telemetry.stamp_timelines import StampTimelines
 from controller.telemetry.topology import TelemetryFabric
 from correction.records import HOP_DTYPE, PACKET_DTYPE, Hops, Packets
 
 _EPOCHS_PER_CALL = 64
+FAULT_KINDS = len(StampFault)
 _HOP_COUNT = PACKET_DTYPE.fields["hop_count"][1]  # type: ignore[index]
 _CAPTURE = PACKET_DTYPE.fields["capture_collector_ns"][1]  # type: ignore[index]
 _INGRESS = HOP_DTYPE.fields["ingress_tstamp_local_ns"][1]  # type: ignore[index]
@@ -100,11 +116,15 @@ class PathTables(PathRecords):
         state[j.J_PATH_HOP_COUNT] += len(hops)
 
     def take(self) -> tuple[Packets, Hops, Mapping[int, PacketAddresses]]:
-        """All rows since the last call, as arrays of their own."""
+        """All rows since the last call, as arrays of their own.
+
+        Many rows are not copied: the arrays are those that they were written to, which are used
+        again when nobody holds them any more.
+        """
         tables, state = self._tables, self._tables.state
+        tables.hand_over_epochs()
         packet_count, hop_count = int(state[j.J_PACKET_COUNT]), int(state[j.J_PATH_HOP_COUNT])
-        packets = tables.packets[:packet_count].copy()
-        hops = tables.path_hops[:hop_count].copy()
+        packets, hops = tables.take_rows(packet_count, hop_count)
         addresses = tables.addresses[: int(state[j.J_ADDRESS_COUNT])].copy()
         faults = np.zeros((2, len(StampFault)), np.int64)
         epochs = np.zeros((_EPOCHS_PER_CALL, 3), np.int64)
@@ -113,9 +133,9 @@ class PathTables(PathRecords):
             packet_count,
             address_of(hops),
             address_of(tables.path_hop_nodes),
-            self._timelines.state,
-            faults,
-            epochs,
+            address_of(self._timelines.state),
+            address_of(faults),
+            address_of(epochs),
         )
         self._timelines.add_faults(faults)
         self._timelines.add_epochs(epochs[: min(begun, _EPOCHS_PER_CALL)])
@@ -147,13 +167,16 @@ def _place_entry(digest: int) -> Any:  # noqa: ANN401
         packet_count: int,
         hops: int,
         nodes: int,
-        state: Any,  # noqa: ANN401
-        faults: Any,  # noqa: ANN401
-        epochs: Any,  # noqa: ANN401
+        state: int,
+        faults: int,
+        epochs: int,
     ) -> int:
-        """Raw stamps to local ns, in place and in order; how many epochs began."""
+        """Raw stamps to local ns, in place and in order; how many epochs began.
+
+        state, faults and epochs are those of `stamp_kernel.place_hops`, by their addresses.
+        """
         begun = 0
-        if digest == none:
+        if digest == 0:
             return begun
         hop = 0
         for packet in range(packet_count):
@@ -163,20 +186,22 @@ def _place_entry(digest: int) -> Any:  # noqa: ANN401
                 at = hops + hop * HOP_BYTES
                 node = get32(nodes + 4 * hop)
                 hop += 1
-                one = state[node]
+                one = row_at(state + node * (8 * STATE_COLUMNS), STATE_COLUMNS)
                 before = one[EPOCHS]
-                ingress_fault, ingress_ns, egress_fault, egress_ns = place_hop(
+                ingress_fault, ingress_ns, egress_fault, egress_ns = place_hop_inlined(
                     one, get64(at + _INGRESS), get64(at + _EGRESS), captured
                 )
                 put64(at + _INGRESS, ingress_ns)
                 put64(at + _EGRESS, egress_ns)
-                faults[0, ingress_fault] += 1
-                faults[1, egress_fault] += 1
+                if ingress_fault != none:
+                    count_up(faults, ingress_fault)
+                if egress_fault != none:
+                    count_up(faults, FAULT_KINDS + egress_fault)
                 if one[EPOCHS] != before:
-                    if begun < len(epochs):
-                        epochs[begun, 0] = node
-                        epochs[begun, 1] = captured
-                        epochs[begun, 2] = one[JUMP_UNITS]
+                    if begun < _EPOCHS_PER_CALL:
+                        put(epochs, 3 * begun, node)
+                        put(epochs, 3 * begun + 1, captured)
+                        put(epochs, 3 * begun + 2, one[JUMP_UNITS])
                     begun += 1
         return begun
 

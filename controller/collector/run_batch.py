@@ -8,22 +8,22 @@ called again with the same arguments and goes on where it was.
 from typing import Any
 
 from controller.collector import columns as c
+from controller.collector.arrival_list import note
 from controller.collector.columns import REASON_CODES_END
 from controller.collector.decode_reports import BatchView, DecodedRows, decode_chunk
 from controller.collector.fabric_tables import FabricTables, node_at, node_row
 from controller.collector.join_reports import (
+    ANY_TIME_NS,
     ASK_ROOM,
     DONE,
-    NOTHING,
     add,
-    close_overflow,
-    expire,
-    has_room,
+    close_waiting,
+    may_add,
 )
-from controller.collector.join_state import J_PENDING_MAX
-from controller.collector.kernel import SOURCES_DIGEST, entry, part
+from controller.collector.join_state import J_PENDING_MAX, J_WINDOW_NS
+from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
 from controller.collector.loads import be32, count_up, get, get32, put, u8
-from controller.collector.seen_table import REPEATED, REPLICA, expect, look
+from controller.collector.seen_table import NEW, REPEATED, REPLICA, expect, look
 from controller.collector.sequence_numbers import observe
 from controller.telemetry.rejected import SAMPLE_BYTES_MAX, SAMPLES_PER_NODE
 from controller.telemetry.report_old import NEXT_DROP_V05, NEXT_LOCAL_V05
@@ -56,22 +56,25 @@ P_REJECTED_SAMPLES = 10
 """Address: int64[nodes + 1, 1 + SAMPLES_PER_NODE], how many and which (a ring)."""
 P_STRANGERS = 11
 """Row of senders that are not in the fabric, in that table."""
-P_DECODED = 12
-P_DUPLICATES = 13
-P_REPLICAS = 14
-P_NO_INGRESS_TSTAMP = 15
-P_NO_EGRESS_TSTAMP = 16
-P_REJECTED = 17
+P_ARRIVALS = 12
+"""Address of the list that sequence numbers are written down in; 0: they are counted here."""
+P_DECODED = 13
+P_DUPLICATES = 14
+P_REPLICAS = 15
+P_NO_INGRESS_TSTAMP = 16
+P_NO_EGRESS_TSTAMP = 17
+P_REJECTED = 18
 """First of REASON_CODES_END counts."""
 P_COLUMNS = P_REJECTED + REASON_CODES_END
 
 SAMPLE_COLUMNS = 1 + SAMPLES_PER_NODE
 HW_IDS = 64
+_ANY_NUMBER = 1 << 62
 _AHEAD = 8
 """Datagrams that the table of contents is asked for in advance."""
 
 
-@part
+@routine
 def _reject(batch: BatchView, tables: FabricTables, progress: int, index: int, code: int) -> None:
     """Count a rejected datagram and note it as its node's newest sample."""
     count_up(progress, P_REJECTED + code)
@@ -96,77 +99,70 @@ def _reject(batch: BatchView, tables: FabricTables, progress: int, index: int, c
 
 
 @part
-def _join_reports(joiner: int, tables: FabricTables, rows: DecodedRows, progress: int) -> int:
-    """Join the reports of the datagram at hand; FINISHED or what to ask."""
-    while get(progress, P_REPORTS_LEFT) != 0:
-        report = get(progress, P_REPORT)
-        if get(progress, P_ADDED) == 0:
-            result = expire(joiner, tables, get(report, c.R_CAPTURE))
-            if result != DONE:
-                return result
-            if not has_room(joiner):
-                return ASK_ROOM
-            put(progress, P_ADDED, 1)
-            result = add(joiner, tables, report, rows.hops + get(report, c.R_FIRST_HOP) * c.H_BYTES)
-            if result != DONE and result != NOTHING:
-                return result
-        result = close_overflow(joiner, tables, get(joiner, J_PENDING_MAX))
-        if result != DONE:
-            return result
-        put(progress, P_ADDED, 0)
-        put(progress, P_REPORT, report + c.R_BYTES)
-        put(progress, P_REPORTS_LEFT, get(progress, P_REPORTS_LEFT) - 1)
-    return FINISHED
+def _look(
+    batch: BatchView, tables: FabricTables, datagram: int, index: int, progress: int, seen: int
+) -> int:
+    """Look the content up and account for the sequence number; the sight, or -1: no sender row."""
+    node = get(datagram, c.D_NODE)
+    if node < 0:
+        return NEW
+    if get(node_at(tables, node), c.N_SEQUENCE_CONSTANT) != 0:
+        return look(seen, get(datagram, c.D_CONTENT), get(datagram, c.D_NUMBER))
+    rows = get(progress, P_DESTINATION_ROWS)
+    destination = get(rows, get32(batch.destination + 4 * index))
+    key = (node * HW_IDS + get(datagram, c.D_HW_ID)) * get(progress, P_DESTINATIONS)
+    sender = get(get(progress, P_SENDERS), key + destination)
+    if sender == 0:
+        put(progress, P_AT_HAND, key + destination)
+        return -1
+    sight = look(seen, get(datagram, c.D_CONTENT), get(datagram, c.D_NUMBER))
+    arrivals = get(progress, P_ARRIVALS)
+    if arrivals == 0:
+        observe(sender, get(datagram, c.D_SEQUENCE), sight == REPEATED)
+    else:
+        captured_ns = get(batch.capture_collector_ns, index)
+        note(arrivals, sender, get(datagram, c.D_SEQUENCE), sight == REPEATED, captured_ns)
+    return sight
 
 
 @part
-def _take(
-    batch: BatchView, tables: FabricTables, rows: DecodedRows, progress: int, seen: int
-) -> int:
-    """Account for the next datagram of the chunk; FINISHED or what to ask."""
-    number = get(progress, P_NEXT)
-    index = get(progress, P_CHUNK_FIRST) + number
-    datagram = rows.datagrams + number * c.D_BYTES
+def _is_taken(
+    batch: BatchView, tables: FabricTables, datagram: int, index: int, progress: int, sight: int
+) -> bool:
+    """Count what becomes of a datagram; whether its reports are joined."""
     status = get(datagram, c.D_STATUS)
-    if status == c.STATUS_SLOW:
-        put(progress, P_AT_HAND, index)
-        put(progress, P_NEXT, number + 1)
-        return ASK_REFERENCE
-    node = get(datagram, c.D_NODE)
-    sight = 0
-    if node >= 0:
-        sender = 0
-        counts = get(node_at(tables, node), c.N_SEQUENCE_CONSTANT) == 0
-        if counts:
-            destination = get(progress, P_DESTINATION_ROWS)
-            destination = get(destination, get32(batch.destination + 4 * index))
-            key = (node * HW_IDS + get(datagram, c.D_HW_ID)) * get(progress, P_DESTINATIONS)
-            sender = get(get(progress, P_SENDERS), key + destination)
-            if sender == 0:
-                put(progress, P_AT_HAND, key + destination)
-                return ASK_SENDER
-        sight = look(seen, get(datagram, c.D_CONTENT), get(datagram, c.D_NUMBER))
-        if counts:
-            observe(sender, get(datagram, c.D_SEQUENCE), sight == REPEATED)
-    put(progress, P_NEXT, number + 1)
+    fault = get(datagram, c.D_FAULT)
+    if (sight != NEW or status != 0 or fault != 0) and not _is_taken_after_all(
+        batch, tables, datagram, index, progress, sight
+    ):
+        return False
+    count_up(progress, P_DECODED)
+    missing = get(datagram, c.D_NO_INGRESS_TSTAMP)
+    put(progress, P_NO_INGRESS_TSTAMP, get(progress, P_NO_INGRESS_TSTAMP) + missing)
+    missing = get(datagram, c.D_NO_EGRESS_TSTAMP)
+    put(progress, P_NO_EGRESS_TSTAMP, get(progress, P_NO_EGRESS_TSTAMP) + missing)
+    return True
+
+
+@routine
+def _is_taken_after_all(
+    batch: BatchView, tables: FabricTables, datagram: int, index: int, progress: int, sight: int
+) -> bool:
+    """Of a datagram that was seen before or has something wrong: whether it is taken all the same.
+
+    The others are counted.
+    """
     if sight == REPEATED:
         count_up(progress, P_DUPLICATES)
-    elif status != 0:
-        _reject(batch, tables, progress, index, status)
+    elif get(datagram, c.D_STATUS) != 0:
+        _reject(batch, tables, progress, index, get(datagram, c.D_STATUS))
     elif sight == REPLICA and get(datagram, c.D_STAMPS) != 0:
         count_up(progress, P_REPLICAS)
     elif get(datagram, c.D_FAULT) != 0:
         _reject(batch, tables, progress, index, get(datagram, c.D_FAULT))
     else:
-        count_up(progress, P_DECODED)
-        missing = get(datagram, c.D_NO_INGRESS_TSTAMP)
-        put(progress, P_NO_INGRESS_TSTAMP, get(progress, P_NO_INGRESS_TSTAMP) + missing)
-        missing = get(datagram, c.D_NO_EGRESS_TSTAMP)
-        put(progress, P_NO_EGRESS_TSTAMP, get(progress, P_NO_EGRESS_TSTAMP) + missing)
-        first = rows.reports + get(datagram, c.D_FIRST_REPORT) * c.R_BYTES
-        put(progress, P_REPORT, first)
-        put(progress, P_REPORTS_LEFT, get(datagram, c.D_REPORTS))
-    return FINISHED
+        return True  # a replica without a stamp may be news
+    return False
 
 
 def _run_entry(digest: int) -> Any:  # noqa: ANN401
@@ -181,44 +177,74 @@ def _run_entry(digest: int) -> Any:  # noqa: ANN401
         """Go on with a batch; FINISHED at its end, else what Python has to do first."""
         if digest == 0:
             return FINISHED
+        first, count = get(progress, P_CHUNK_FIRST), get(progress, P_CHUNK_COUNT)
+        number = get(progress, P_NEXT)
+        report, left = get(progress, P_REPORT), get(progress, P_REPORTS_LEFT)
+        added = get(progress, P_ADDED)
+        code = FINISHED
         while True:
-            code = _join_reports(joiner, tables, rows, progress)
-            if code != FINISHED:
-                return code
-            number = get(progress, P_NEXT)
-            count = get(progress, P_CHUNK_COUNT)
+            # the reports of the datagram at hand
+            while left != 0:
+                if added == 0:
+                    oldest_ns = get(report, c.R_CAPTURE) - get(joiner, J_WINDOW_NS)
+                    code = close_waiting(joiner, tables, oldest_ns, _ANY_NUMBER)
+                    if code != DONE:
+                        break
+                    if not may_add(joiner):
+                        code = ASK_ROOM
+                        break
+                    added = 1
+                    hops = rows.hops + get(report, c.R_FIRST_HOP) * c.H_BYTES
+                    code = add(joiner, tables, report, hops)
+                    if code > DONE:
+                        break
+                code = close_waiting(joiner, tables, ANY_TIME_NS, get(joiner, J_PENDING_MAX))
+                if code != DONE:
+                    break
+                added = 0
+                left -= 1
+                report += c.R_BYTES
+            if left != 0:
+                break
+            # the next datagram
             if number >= count:
-                first = get(progress, P_CHUNK_FIRST) + count
-                if first >= batch.count:
-                    return FINISHED
-                put(progress, P_CHUNK_FIRST, first)
+                if first + count >= batch.datagrams:
+                    # when there will be no more, this closes all that waits
+                    code = close_waiting(joiner, tables, ANY_TIME_NS, get(joiner, J_PENDING_MAX))
+                    if code == DONE:
+                        code = FINISHED
+                    break
+                first += count
                 count = decode_chunk(batch, first, tables, rows)
-                put(progress, P_CHUNK_COUNT, count)
-                put(progress, P_NEXT, 0)
+                number = 0
                 for ahead in range(min(_AHEAD, count)):
                     expect(seen, get(rows.datagrams + ahead * c.D_BYTES, c.D_CONTENT))
                 continue
+            datagram = rows.datagrams + number * c.D_BYTES
+            if get(datagram, c.D_STATUS) == c.STATUS_SLOW:
+                put(progress, P_AT_HAND, first + number)
+                number += 1
+                code = ASK_REFERENCE
+                break
             if number + _AHEAD < count:
-                expect(seen, get(rows.datagrams + (number + _AHEAD) * c.D_BYTES, c.D_CONTENT))
-            code = _take(batch, tables, rows, progress, seen)
-            if code != FINISHED:
-                return code
+                expect(seen, get(datagram + _AHEAD * c.D_BYTES, c.D_CONTENT))
+            sight = _look(batch, tables, datagram, first + number, progress, seen)
+            if sight < 0:
+                code = ASK_SENDER
+                break
+            if _is_taken(batch, tables, datagram, first + number, progress, sight):
+                report = rows.reports + get(datagram, c.D_FIRST_REPORT) * c.R_BYTES
+                left = get(datagram, c.D_REPORTS)
+            number += 1
+        put(progress, P_CHUNK_FIRST, first)
+        put(progress, P_CHUNK_COUNT, count)
+        put(progress, P_NEXT, number)
+        put(progress, P_REPORT, report)
+        put(progress, P_REPORTS_LEFT, left)
+        put(progress, P_ADDED, added)
+        return code
 
     return entry(run_batch)
 
 
 run_batch = _run_entry(SOURCES_DIGEST)
-
-
-def _close_entry(digest: int) -> Any:  # noqa: ANN401
-    def close_all(joiner: int, tables: FabricTables) -> int:
-        """Close everything that waits; FINISHED or what Python has to do first."""
-        if digest == 0:
-            return FINISHED
-        code = close_overflow(joiner, tables, 0)
-        return FINISHED if code == DONE else code
-
-    return entry(close_all)
-
-
-close_all = _close_entry(SOURCES_DIGEST)

@@ -5,7 +5,7 @@ Open addressing, at most half full. A table is emptied as a whole when the young
 takes its place.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def look(seen: int, content: int, number: int) -> int:
     return sight
 
 
-def _look_entry(digest: int):  # noqa: ANN202
+def _look_entry(digest: int) -> Any:  # noqa: ANN401
     def look_one(seen: int, content: int, number: int) -> int:
         """`look`, for callers that are not compiled."""
         return look(seen, content, number) if digest != 0 else NEW

@@ -70,7 +70,7 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
         self.rows: NDArray[np.int64] = np.zeros((len(node_ids), HW_IDS, 1), np.int64)
         """Per node, hw id and destination: address of the sender's row, 0 for none."""
 
-    def get(self, key: SenderKey, default: _T = None) -> SequenceTracker | _T:  # type: ignore[override,assignment]
+    def get(self, key: SenderKey, default: _T = None) -> SequenceTracker | _T:  # type: ignore[assignment]
         """The sender's tracker; one that the compiled loop shares is made at once."""
         tracker = super().get(key)
         if tracker is not None:

@@ -6,7 +6,9 @@ bits by number, so that nothing is shifted; numbers held are sorted in the row i
 untouched part costs no memory.
 """
 
-from controller.collector.kernel import SOURCES_DIGEST, entry, part
+from typing import Any
+
+from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
 from controller.collector.loads import count_up, get, put
 from controller.telemetry.dialect import SEQUENCE_BITS
 from controller.telemetry.loss import CONFIRMING_REPORTS, NEAR, REORDER_WINDOW
@@ -49,6 +51,22 @@ assert CONFIRMING_REPORTS == 3
 @part
 def observe(sender: int, sequence_number: int, repeated: bool) -> None:
     """Account for one report; `repeated`: the same content has arrived before."""
+    number = get(sender, S_NEWEST) + 1
+    waiting = get(sender, S_HELD_COUNT) | get(sender, S_STRAY_COUNT) | get(sender, S_ROW_COUNT)
+    if number > 0 and number & _MASK == sequence_number and not repeated and waiting == 0:
+        # what happens nearly always: the next number, and nothing that is held
+        word = sender + 8 * _word(number)
+        bit = 1 << (number & 63)
+        put(word, 0, get(word, 0) | bit)
+        put(sender, S_NEWEST, number)
+        count_up(sender, S_RECEIVED)
+        count_up(sender, S_RUN_RECEIVED)
+        return
+    _observe(sender, sequence_number, repeated)
+
+
+@routine
+def _observe(sender: int, sequence_number: int, repeated: bool) -> None:
     newest = get(sender, S_NEWEST)
     if newest < 0:
         number = sequence_number + _PERIOD
@@ -82,7 +100,7 @@ def _word(number: int) -> int:
     return S_BITS + (number >> 6 & (_WORDS - 1))
 
 
-@part
+@routine
 def _is_stray(sender: int, number: int) -> bool:
     for index in range(get(sender, S_STRAY_COUNT)):
         if get(sender, S_STRAY + index) == number:
@@ -98,7 +116,7 @@ def _is_taken(sender: int, number: int) -> bool:
     return get(sender, _word(number)) >> (number & 63) & 1 != 0
 
 
-@part
+@routine
 def _begin_run(sender: int, number: int) -> None:
     put(sender, S_NEWEST, number)
     put(sender, S_RUN_START, number)
@@ -112,7 +130,7 @@ def _begin_run(sender: int, number: int) -> None:
     put(sender, S_RUN_RECEIVED, 1)
 
 
-@part
+@routine
 def _accept(sender: int, number: int) -> None:
     """Take a number that has not been taken."""
     newest = get(sender, S_NEWEST)
@@ -144,7 +162,7 @@ def _accept(sender: int, number: int) -> None:
         put(sender, S_RUN_START, number)
 
 
-@part
+@routine
 def _first_held(sender: int, number: int) -> int:
     """How many held numbers are smaller."""
     low = 0
@@ -158,7 +176,7 @@ def _first_held(sender: int, number: int) -> int:
     return low
 
 
-@part
+@routine
 def _insert_held(sender: int, number: int) -> None:
     count = get(sender, S_HELD_COUNT)
     if count >= HELD_MAX:
@@ -170,7 +188,7 @@ def _insert_held(sender: int, number: int) -> None:
     put(sender, S_HELD_COUNT, count + 1)
 
 
-@part
+@routine
 def _remove_held(sender: int, first: int, count: int) -> None:
     left = get(sender, S_HELD_COUNT) - count
     for index in range(first, left):
@@ -178,7 +196,7 @@ def _remove_held(sender: int, first: int, count: int) -> None:
     put(sender, S_HELD_COUNT, left)
 
 
-@part
+@routine
 def _hold(sender: int, number: int) -> None:
     """A number of the window far from the run; others near it bear it out."""
     count_up(sender, S_UNCONFIRMED)
@@ -239,7 +257,7 @@ def _row_restarts(sender: int) -> bool:
     )
 
 
-@part
+@routine
 def _begin_run_after_stray(sender: int, number: int) -> None:
     """Some reports bear each other out, the one before them stood alone: it is held instead."""
     count = get(sender, S_HELD_COUNT)
@@ -251,7 +269,7 @@ def _begin_run_after_stray(sender: int, number: int) -> None:
     count_up(sender, S_UNCONFIRMED)
 
 
-@part
+@routine
 def _accept_held(sender: int) -> None:
     """Take what is no longer far from the run; forget what the window has left behind."""
     while get(sender, S_HELD_COUNT) != 0:
@@ -268,7 +286,7 @@ def _accept_held(sender: int) -> None:
         _remove_held(sender, first, last - first)
 
 
-@part
+@routine
 def _stray(sender: int, number: int) -> None:
     """A number outside the window, or one taken already that comes with other content."""
     count_up(sender, S_UNCONFIRMED)
@@ -308,7 +326,7 @@ def _stray(sender: int, number: int) -> None:
     _accept(sender, high - low + start)
 
 
-def _observe_entry(digest: int):  # noqa: ANN202
+def _observe_entry(digest: int) -> Any:  # noqa: ANN401
     def observe_many(sender: int, numbers: int, repeated: int, count: int) -> None:
         """`observe` of `count` reports of one sender: int64 numbers, int64 flags."""
         if digest == 0:

@@ -37,7 +37,7 @@ class Fit(Enum):
     EARLY = "early"
 
 
-class _Reference(NamedTuple):
+class Reference(NamedTuple):
     difference_ns: int
     collector_ns: int
     """When it was last seen."""
@@ -48,7 +48,7 @@ class LinkReferences:
 
     def __init__(self, timelines: StampTimelines) -> None:
         self._timelines = timelines
-        self._references: dict[tuple[PortKey, PortKey], _Reference] = {}
+        self._references: dict[tuple[PortKey, PortKey], Reference] = {}
         """By egress and ingress port: at most two per cable."""
 
     def compare(self, sender: Piece, receiver: Piece) -> Fit:
@@ -72,7 +72,7 @@ class LinkReferences:
                 fit = self._compare(reference, difference_ns, sender, receiver)
                 if fit is Fit.LATE or fit is Fit.EARLY:
                     return False
-            learned[ports] = _Reference(difference_ns, receiver.capture_collector_ns)
+            learned[ports] = Reference(difference_ns, receiver.capture_collector_ns)
         self._references.update(learned)
         return True
 
@@ -113,10 +113,10 @@ class LinkReferences:
                 and self._compare(reference, difference_ns, sender, receiver) is Fit.LATE
             )
             if not late:
-                self._references[ports] = _Reference(difference_ns, now_ns)
+                self._references[ports] = Reference(difference_ns, now_ns)
 
     def _compare(
-        self, reference: _Reference, difference_ns: int, sender: Piece, receiver: Piece
+        self, reference: Reference, difference_ns: int, sender: Piece, receiver: Piece
     ) -> Fit:
         age_ns = abs(receiver.capture_collector_ns - reference.collector_ns)
         if age_ns > REFERENCE_AGE_NS_MAX:

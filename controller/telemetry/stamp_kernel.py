@@ -11,7 +11,7 @@ from enum import IntEnum, unique
 from typing import Any
 
 from controller.telemetry.unwrap import UNWRAP_WIDTH_BITS_MAX
-from correction.compiled import compiled
+from correction.compiled import compiled, inlined
 from correction.records import NO_TSTAMP_NS
 
 Array = Any  # numba compiles for what it is given; callers pass int64 and uint64 arrays
@@ -94,7 +94,7 @@ def new_state(
     return row
 
 
-@compiled
+@inlined
 def _nearest(value: int, width_bits: int, near: int) -> int:
     """`unwrap` of one number; 0 bits: the number itself."""
     if width_bits == 0:
@@ -103,7 +103,14 @@ def _nearest(value: int, width_bits: int, near: int) -> int:
     return near + distance - ((distance >> (width_bits - 1)) << width_bits)
 
 
-@compiled
+@inlined
+def _units(ns: int, unit_ns: int) -> int:
+    """Whole units, rounded down; most devices count nanoseconds, and a division takes longer than
+    all the rest of `place`."""
+    return ns if unit_ns == 1 else ns // unit_ns
+
+
+@inlined
 def place(row: Array, raw: int, captured_collector_ns: int, width_bits: int) -> Any:  # noqa: ANN401
     """(fault, unwrapped stamp in units) of a raw stamp; advances the row's state.
 
@@ -120,7 +127,7 @@ def place(row: Array, raw: int, captured_collector_ns: int, width_bits: int) -> 
     if width_bits != 0 and (1 << width_bits) * unit_ns < PERIOD_NS_MIN:
         return _AMBIGUOUS, 0
     if row[ORIGIN_COLLECTOR_NS] != _NO_STAMP:
-        expected = (captured_collector_ns + row[ORIGIN_COLLECTOR_NS]) // unit_ns
+        expected = _units(captured_collector_ns + row[ORIGIN_COLLECTOR_NS], unit_ns)
         if row[ANCHORED] == 0:
             row[ANCHOR] = expected
             row[ANCHOR_COLLECTOR_NS] = captured_collector_ns
@@ -132,10 +139,10 @@ def place(row: Array, raw: int, captured_collector_ns: int, width_bits: int) -> 
         row[ANCHOR] = raw
         row[ANCHOR_COLLECTOR_NS] = captured_collector_ns
         return _NONE, raw
-    elapsed = (captured_collector_ns - row[ANCHOR_COLLECTOR_NS]) // unit_ns
+    elapsed = _units(captured_collector_ns - row[ANCHOR_COLLECTOR_NS], unit_ns)
     near = row[ANCHOR] + elapsed
     stamp = _nearest(raw, width_bits, near)
-    tolerance = JUMP_NS // unit_ns + 1 + abs(elapsed) // RATE_ERROR_SHARE
+    tolerance = _units(JUMP_NS, unit_ns) + 1 + abs(elapsed) // RATE_ERROR_SHARE
     if width_bits != 0:
         tolerance = min(tolerance, 1 << (width_bits - 2))
     if captured_collector_ns < row[ANCHOR_COLLECTOR_NS]:
@@ -146,7 +153,7 @@ def place(row: Array, raw: int, captured_collector_ns: int, width_bits: int) -> 
         row[SUSPECTS] = 0
         return _NONE, stamp
     if row[SUSPECTS] != 0:
-        since = (captured_collector_ns - row[SUSPECT_COLLECTOR_NS]) // unit_ns
+        since = _units(captured_collector_ns - row[SUSPECT_COLLECTOR_NS], unit_ns)
         borne_out = row[SUSPECT] + since
         again = _nearest(raw, width_bits, borne_out)
         if abs(again - borne_out) <= tolerance:
@@ -167,8 +174,7 @@ def place(row: Array, raw: int, captured_collector_ns: int, width_bits: int) -> 
     return _NONE, stamp
 
 
-@compiled
-def place_hop(row: Array, ingress: int, egress: int, captured_collector_ns: int) -> Any:  # noqa: ANN401
+def _place_hop(row: Array, ingress: int, egress: int, captured_collector_ns: int) -> Any:  # noqa: ANN401
     """(ingress fault, ingress local ns, egress fault, egress local ns) of one hop's raw stamps.
 
     A narrower egress stamp is counted on from the ingress stamp: a packet stays in a switch for
@@ -188,6 +194,11 @@ def place_hop(row: Array, ingress: int, egress: int, captured_collector_ns: int)
     egress_fault, egress_units = place(row, egress, captured_collector_ns, width_bits)
     egress_ns = egress_units * unit_ns if egress_fault == _NONE else _NO_STAMP
     return ingress_fault, ingress_ns, egress_fault, egress_ns
+
+
+place_hop = compiled(_place_hop)
+place_hop_inlined = inlined(_place_hop)
+"""The same, for loops."""
 
 
 @compiled
@@ -213,7 +224,7 @@ def place_hops(
     for i in range(len(row)):
         one = state[row[i]]
         before = one[EPOCHS]
-        ingress_fault, ingress_ns, egress_fault, egress_ns = place_hop(
+        ingress_fault, ingress_ns, egress_fault, egress_ns = place_hop_inlined(
             one, ingress[i], egress[i], captured_collector_ns[i]
         )
         ingress_local_ns[i] = ingress_ns

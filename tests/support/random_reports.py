@@ -181,13 +181,11 @@ class RandomReports:
                 ingress, egress = ingress % 2**34, egress % 2**34
             changed = values._replace(ingress_tstamp=ingress or 1, egress_tstamp=egress or 1)
             if pick() < 0.02:
-                changed = changed._replace(
-                    **{
-                        self._random.choice(
-                            ("ingress_tstamp", "egress_tstamp")
-                        ): self._random.choice((None, 2**34 - 1, 2**48 - 1, 2**60, 1, 12345))
-                    }
-                )
+                stamp = self._random.choice((None, 2**34 - 1, 2**48 - 1, 2**60, 1, 12345))
+                if pick() < 0.5:
+                    changed = changed._replace(ingress_tstamp=stamp)
+                else:
+                    changed = changed._replace(egress_tstamp=stamp)
             if pick() < 0.01:
                 changed = changed._replace(ingress_port=self._random.choice((None, 2, 9, 11)))
                 if changed.ingress_port is None:
