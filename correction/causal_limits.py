@@ -16,6 +16,13 @@ from correction.timebase import Bools, Float64s
 NOTHING_KNOWN = (-np.inf, np.inf)
 
 
+def fit_sd_ns(measured: Measured) -> Float64s:
+    """[window]: sd of what two clocks wander around the straight line that is fitted to them."""
+    wander = np.sqrt(2.0) * measured.model.wander_ns_per_s_sqrt_s
+    sd: Float64s = CENTRE_WANDER * wander * measured.window_s**1.5
+    return sd
+
+
 class CausalLimits:
     """Intervals of clock differences; a window whose data are impossible has none."""
 
@@ -33,9 +40,7 @@ class CausalLimits:
         self.y_ns: Float64s = equations.y_ns
         """[window, link]: half the difference of both directions' stamps."""
         self.half_ns: Float64s = equations.half_round_trip_ns
-        wander = np.sqrt(2.0) * measured.model.wander_ns_per_s_sqrt_s
-        moved_ns = CENTRE_WANDER * wander * measured.window_s**1.5
-        self.sd_ns: Float64s = np.hypot(equations.sd_ns, moved_ns[:, None])
+        self.sd_ns: Float64s = np.hypot(equations.sd_ns, fit_sd_ns(measured)[:, None])
         """[window, link]: noise of y and half, and what clocks wander around a straight line."""
 
     def interval_ns(self, window: int, clock: int, other: int) -> tuple[float, float]:

@@ -23,10 +23,14 @@ from correction.link_delays import LinkBasis, LinkDelays
 from correction.model import FabricModel
 from correction.prepare import declared_delay_ns
 from correction.table import HARD_SIGMAS
+from correction.timebase import Float64s, Int64s
 
 ROUNDING_NS = 1.0
 """Stamps are whole ns."""
 ROUNDING_SD_NS = 0.5
+EDGE_SHARE = 1.0 - np.log(2.0)
+"""How far an envelope's edge, the mean of the lower half of the samples, lies above the least
+delay, as a share of the mean of an exponential jitter."""
 
 
 class DirectedLink(NamedTuple):
@@ -161,12 +165,14 @@ def evaluate(total: DelaySum, delays: LinkDelays) -> DelayEstimate:
     value = float(weight @ delays.half_ns[half] + sign @ delays.difference_ns[inner])
     value += total.fixed_ns
     variance = float(weight**2 @ delays.half_sd_ns[half] ** 2)
+    variance += float(sign**2 @ delays.fit_sd_ns[inner] ** 2)
     variance += max(0.0, float(sign @ delays.covariance_ns2[np.ix_(inner, inner)] @ sign))
     low, high, reason = _hard_interval(total, delays)
     value = min(max(value, low), high)
     hard = max(high - value, value - low)
     conditional = delays.sigmas * float(np.hypot(np.sqrt(variance), ROUNDING_SD_NS))
     conditional += float(np.abs(sign) @ delays.widen_ns[inner])
+    conditional += abs(float(weight @ _edge_ns(half, delays.model)))
     if total.flux:
         doubts = dict.fromkeys(delays.doubt[e] for e in inner.tolist() if delays.doubt[e])
         if doubts:
@@ -179,6 +185,15 @@ def evaluate(total: DelaySum, delays: LinkDelays) -> DelayEstimate:
         hard_high_ns=high,
         reason=reason,
     )
+
+
+def _edge_ns(links: Int64s, model: FabricModel) -> Float64s:
+    """What declared jitter leaves in each link's half round trip. It is alike on all links, so it
+    cancels between paths of equally many."""
+    ends = [(model.links[e].a, model.links[e].b) for e in links.tolist()]
+    jitter = [sum(model.clocks[c].stamp_jitter_ns for c in pair) / 2 for pair in ends]
+    edge: Float64s = EDGE_SHARE * np.array(jitter, np.float64)
+    return edge
 
 
 def _hard_interval(total: DelaySum, delays: LinkDelays) -> tuple[float, float, str]:

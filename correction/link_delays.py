@@ -14,7 +14,8 @@ from enum import StrEnum, unique
 
 import numpy as np
 
-from correction.causal_limits import CausalLimits
+from correction.causal_limits import CausalLimits, fit_sd_ns
+from correction.equations import MEASUREMENT_SD_NS_MIN
 from correction.model import ClockKind, FabricModel
 from correction.solution import FabricSolution, SolveOptions
 from correction.table import Status
@@ -51,6 +52,9 @@ class LinkDelays:
     """a alone."""
     covariance_ns2: Float64s
     """[link, link]: of `difference_ns`, under the prior."""
+    fit_sd_ns: Float64s
+    """What clocks that wander leave of each link's measured difference, beyond the covariance:
+    links of one clock are sampled at different times."""
     basis: tuple[LinkBasis, ...]
     doubt: tuple[str, ...]
     """Why the prior does not bound a link's difference; empty where it does."""
@@ -70,6 +74,7 @@ def link_delays(solution: FabricSolution, options: SolveOptions | None = None) -
     seen = np.isfinite(equations.half_round_trip_ns)
     number = seen.sum(axis=0)
     variance = np.where(seen, equations.sd_ns**2, 0.0).sum(axis=0)
+    wander = np.where(seen, fit_sd_ns(measured)[:, None] ** 2, 0.0).sum(axis=0)
     doubt = _doubt(solution)
     widen = np.zeros(len(solution.model.links))
     for one in measured.long_round_trips:
@@ -77,10 +82,12 @@ def link_delays(solution: FabricSolution, options: SolveOptions | None = None) -
     return LinkDelays(
         model=solution.model,
         half_ns=links.half_round_trip_ns,
-        half_sd_ns=np.sqrt(variance) / np.maximum(number, 1),
+        # what stamps and the shape of the jitter leave is the same in all windows
+        half_sd_ns=np.maximum(np.sqrt(variance) / np.maximum(number, 1), MEASUREMENT_SD_NS_MIN),
         difference_ns=links.a_ns + links.shared_ns,
         cable_a_ns=links.a_ns,
         covariance_ns2=links.covariance_ns2,
+        fit_sd_ns=np.sqrt(wander) / np.maximum(number, 1),
         basis=tuple(
             _basis(bool(number[e]), doubt[e] == ACROSS_CUT, bool(links.observable[e]))
             for e in range(len(number))
@@ -103,7 +110,7 @@ def _basis(measured: bool, ambiguous: bool, observable: bool) -> LinkBasis:
 
 def _doubt(solution: FabricSolution) -> tuple[str, ...]:
     clocks = solution.model.clocks
-    contradicted: Bools = solution.measured.misfits.contradicted.any(axis=0)
+    contradicted: Bools = np.any(solution.measured.misfits.contradicted, axis=0)
     across = {link for cut in solution.cuts for link in (*cut.bad_links, *cut.kept_links)}
     result = []
     for index, link in enumerate(solution.model.links):
@@ -122,4 +129,5 @@ def _mean_rates(solution: FabricSolution) -> Float64s:
         sound = (window.status == Status.OK) | (window.status == Status.AMBIGUOUS)
         total += np.where(sound, window.rate_ppb, 0.0)
         number += sound
-    return np.divide(total, number, out=np.full(count, np.nan), where=number > 0)
+    mean: Float64s = np.divide(total, number, out=np.full(count, np.nan), where=number > 0)
+    return mean

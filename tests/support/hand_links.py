@@ -108,6 +108,7 @@ def hand_fabric(
         half_sd_ns=np.full(count, half_sd_ns),
         difference_ns=difference,
         cable_a_ns=difference,
+        fit_sd_ns=np.zeros(count),
         covariance_ns2=np.eye(count) * sd_ns**2 if covariance_ns2 is None else covariance_ns2,
         basis=tuple(told.get(link.name, LinkBasis.MEASURED) for link in links),
         doubt=("",) * count,

@@ -44,6 +44,7 @@ def delays_of(fabric: Fabric, *, measured: bool = True) -> LinkDelays:
         half_sd_ns=np.ones(count),
         difference_ns=zero,
         cable_a_ns=zero,
+        fit_sd_ns=np.zeros(count),
         covariance_ns2=np.eye(count) * 4.0,
         basis=(LinkBasis.MEASURED if measured else LinkBasis.UNMEASURED,) * count,
         doubt=("",) * count,
