@@ -11,6 +11,7 @@ from rich.table import Table
 
 from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
+from tempotrace.commands.correct_calibrate import calibrate_command
 from tempotrace.commands.correct_paths import paths
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
@@ -18,6 +19,8 @@ from tempotrace.strict_json import strict_text
 from tracing_core.corrections import CorrectionTable
 
 app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
+
+app.command("calibrate")(calibrate_command)
 
 CORRECTIONS_VERSION = 1
 FIRST_VERSION = 1
