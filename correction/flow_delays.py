@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
+import numpy as np
+
 from correction.delay_sum import DelayEstimate
-from correction.flow_paths import Flow, FlowPaths, Path, PathChange, PathUse
+from correction.flow_paths import Flow, FlowPaths, Path, PathChange, PathHop, PathUse
 from correction.link_delays import LinkDelays
 from correction.links import port_index
 from correction.path_asymmetry import PathAsymmetry, change_of, path_asymmetry
@@ -22,7 +24,8 @@ from correction.path_delays import (
     PathSource,
     path_delay,
 )
-from correction.residences import Residence
+from correction.records import PACKET_DTYPE, Hops
+from correction.residences import Residence, residences_of_packets
 
 Predict = Callable[[Flow], Path | None]
 ResidencesOf = Callable[[Flow, Path], tuple[Residence, ...]]
@@ -76,6 +79,28 @@ class FlowShift:
     asymmetry_after: PathAsymmetry | None
     """With the way back at that time."""
     reason: str = ""
+
+
+def packet_delay(packet: np.void, hops: Hops, delays: LinkDelays) -> PathDelay:
+    """One reported packet's own path, with what it spent in each switch, exactly.
+
+    PathError where its hops are not all there, or cables do not explain them.
+    """
+    if not packet["complete"]:
+        raise PathError("the packet was not reported whole")
+    first, count = int(packet["first_hop"]), int(packet["hop_count"])
+    path = tuple(
+        PathHop(*(int(row[name]) for name in PathHop._fields))
+        for row in hops[first : first + count]
+    )
+    own = np.array([packet], PACKET_DTYPE)
+    return path_delay(
+        path,
+        delays,
+        port_index(delays.model),
+        residences=residences_of_packets(own, hops, delays),
+        frame_bytes=float(packet["wire_bytes"]),
+    )
 
 
 class FlowDelays:

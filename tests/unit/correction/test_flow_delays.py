@@ -4,11 +4,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from correction.flow_delays import NO_WAY_BACK, NOT_REPORTED, FlowDelays, WayBack
+from correction.flow_delays import NO_WAY_BACK, NOT_REPORTED, FlowDelays, WayBack, packet_delay
 from correction.flow_paths import Flow, FlowPaths, Path, PathHop
 from correction.hop_windows import HopWindowing
-from correction.path_delays import PathSource
+from correction.path_delays import PathError, PathSource
 from correction.records import HOP_DTYPE, PACKET_DTYPE, TRAFFIC_PTP, TRAFFIC_ROCE
 from correction.residences import residences_of_packets, residences_of_windows
 from tests.support.hand_links import BACK1, BACK2, TWO_SPINES, UP1, UP2, hand_fabric
@@ -146,6 +147,18 @@ def test_residences_of_packets_and_of_windows_agree():
     assert residences_of_windows(UP2, 0, windowing.rest(), DELAYS) == ()
     (single, *_) = residences_of_packets(packets[1:2], hops, DELAYS)
     assert (single.count, single.least_ns, single.most_ns) == (1, 300.0, 300.0)
+
+
+def test_one_packet_is_told_exactly():
+    """Its own path and residences; a packet with hops missing has none."""
+    packets, hops = records((DATA, UP1, 1), (DATA, UP2, 2), stay_ns=(700, 300))
+    one = packet_delay(packets[1], hops, DELAYS)
+    assert one.path == UP2
+    assert one.residence_ns == 900.0
+    assert one.total_ns == 1_500.0
+    packets["complete"] = False
+    with pytest.raises(PathError, match="not reported whole"):
+        packet_delay(packets[1], hops, DELAYS)
 
 
 def test_residence_is_told_in_reference_time():
