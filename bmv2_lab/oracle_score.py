@@ -13,6 +13,7 @@ from correction.measure import Measured
 from correction.oracle import oracle
 from correction.records import NO_TSTAMP_NS
 from correction.servo import ServoLog, steered_table
+from correction.table import CorrectionTable
 
 
 def oracle_errors_ns(
@@ -28,7 +29,11 @@ def oracle_errors_ns(
     """
     bad = np.array([abs(link.asymmetry_ns) >= BAD_LINK_NS for link in truth.links])
     solution = oracle(measured, bad, asymmetry_sd_ns=np.full(len(bad), asymmetry_sd_ns))
-    table = steered_table(solution.table, servos)
+    return table_errors_ns(truth, steered_table(solution.table, servos))
+
+
+def table_errors_ns(truth: Truth, table: CorrectionTable) -> dict[str, NDArray[np.float64]]:
+    """Per NIC clock, the error of a table of corrections at each window's centre, ns."""
     errors: dict[str, list[float]] = {}
     for window in truth.windows:
         for reading in window.clocks:

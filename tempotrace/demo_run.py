@@ -14,9 +14,11 @@ from typing import Any
 
 import httpx
 import numpy as np
+from numpy.typing import NDArray
 
 from bmv2_lab.backends.event_limits import event_limits
 from bmv2_lab.backends.record import RealTimeRecord, Telemetry, check_limits
+from bmv2_lab.baseline_score import BaselineScore, message_packets, score_baselines
 from bmv2_lab.closed_loop_score import score_closed_loop
 from bmv2_lab.evidence import Evidence
 from bmv2_lab.lab_run import (
@@ -37,12 +39,15 @@ from bmv2_lab.scenarios.disturbances import LinkFlap
 from bmv2_lab.scenarios.limits import check_limits as check_scenario_limits
 from bmv2_lab.scoring import (
     AttributionVerdict,
+    flagged_clocks,
     score_attribution,
     score_links,
     score_sync,
     undecided_far_share,
 )
 from controller.fabric_file import load_fabric
+from correction.baselines.compare import baseline_offsets
+from correction.servo import free_running_exchanges
 from tempotrace.analysis import Analysis, analyse, publish
 from tempotrace.service import start_service
 from tempotrace.strict_json import strict_text, with_reasons
@@ -164,6 +169,7 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
             "rejected": counters.rejected_total,
         },
         "sync": _rounded(asdict(sync)),
+        "baselines": _rounded(asdict(_baselines(run, analysis, oracle, flagged_clocks(table)))),
         "links": asdict(score_links(truth, fabric, store.corrections.links())),
         "spans": store.spans.count(),
         "inversions": {
@@ -191,6 +197,33 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         score = score_closed_loop(run.loop, run.scenario, run.drawn, truth)
         summary["transparent_clock"] = _rounded(asdict(score))
     return with_reasons(summary)
+
+
+def _baselines(
+    run: LabRun,
+    analysis: Analysis,
+    oracle_errors: Mapping[str, NDArray[np.float64]],
+    flagged: set[str],
+) -> BaselineScore:
+    """What other methods make of the same recording."""
+    solution, servos = analysis.solution, analysis.servos
+    messages = message_packets(run.lab.jobs, analysis.model, servos)
+    differences_ns = baseline_offsets(
+        solution,
+        analysis.collection.packets,
+        analysis.collection.hops,
+        free_running_exchanges(analysis.ptp_log.exchanges, servos),
+        messages,
+    )
+    return score_baselines(
+        run.lab.truth,
+        solution,
+        analysis.table,
+        differences_ns,
+        oracle_errors,
+        left_out=flagged,
+        host_packets=len(messages),
+    )
 
 
 def _real_time(

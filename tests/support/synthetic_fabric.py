@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from correction.baselines.host_packets import HOST_PACKET_DTYPE
 from correction.model import Clock, ClockKind, FabricModel, Link, StampPoint
 from correction.records import (
     EXCHANGE_DTYPE,
@@ -63,6 +64,10 @@ class Setup:
     report_ns: float = 20_000.0
     report_jitter_ns: float = 4_000.0
     length_tolerance_m: float = 1.0
+    host_peers: int = 0
+    """Neighbours on a ring of hosts that each host exchanges packets with, on either side."""
+    host_packets: int = 40
+    """Of those, per pair, direction and window."""
 
     def tripled(self) -> "Setup":
         """All nuisances and what is declared of them, three times as large."""
@@ -144,6 +149,8 @@ class Run:
     exchanges: np.ndarray
     windows: np.ndarray
     truth: Truth
+    host_packets: np.ndarray
+    """Packets between hosts that both NICs stamped (`HOST_PACKET_DTYPE`)."""
 
 
 def draw(
@@ -396,6 +403,35 @@ def draw(
             exchange[names_of[1]] = clocks[receiver].stamp(arrived, setup.stamp_unit_ns)
         exchange_parts.append(exchange)
 
+    # last of all draws: without them everything else stays the same
+    mesh_parts = [np.zeros(0, HOST_PACKET_DTYPE)]
+    pairs = {
+        tuple(sorted((host, (host + step) % n_hosts)))
+        for host in range(n_hosts)
+        for step in range(1, setup.host_peers + 1)
+        if host != (host + step) % n_hosts
+    }
+    for one_host, other_host in sorted(pairs):
+        for sender, receiver in ((one_host, other_host), (other_host, one_host)):
+            count = setup.host_packets
+            sent = np.concatenate([s + np.sort(rng.uniform(1e6, 9.98e8, count)) for s in starts])
+            n = len(sent)
+            one, zero = np.ones(n, int), np.zeros(n, int)
+            size = np.full(n, DATA_BYTES)
+            into = cross(np.full(n, n_fabric + sender), zero, sent, size)
+            src = np.full(n, sender // setup.hosts_per_leaf)
+            dst = np.full(n, receiver // setup.hosts_per_leaf)
+            # one flow per direction: its hash chooses one spine
+            spine = np.full(n, rng.integers(setup.spines))
+            _, left, _ = journey(src, spine, dst, into, size)
+            arrived = cross(np.full(n, n_fabric + receiver), one, left, size)
+            rows = np.zeros(n, HOST_PACKET_DTYPE)
+            rows["sender"], rows["receiver"] = sender, receiver
+            rows["sent_local_ns"] = clocks[sender].stamp(sent, setup.stamp_unit_ns)
+            rows["received_local_ns"] = clocks[receiver].stamp(arrived, setup.stamp_unit_ns)
+            rows["residence_ns"] = np.nan
+            mesh_parts.append(rows)
+
     packets = np.concatenate([b[0] for b in blocks])
     counts = np.concatenate([b[2] for b in blocks])
     all_hops = np.concatenate([b[1] for b in blocks])
@@ -411,4 +447,5 @@ def draw(
         exchanges=np.concatenate(exchange_parts) if exchange_parts else np.zeros(0, EXCHANGE_DTYPE),
         windows=windows,
         truth=Truth(clocks=clocks, a_ns=a, centre_true_ns=starts + 0.5e9, reference=0, bad=bad),
+        host_packets=np.concatenate(mesh_parts),
     )  # fmt: skip
