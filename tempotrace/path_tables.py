@@ -171,4 +171,4 @@ def _cause(pair: PathAsymmetry) -> str:
 def _text(value_ns: float | None) -> str:
     if value_ns is None or np.isnan(value_ns):
         return "unknown"
-    return "infinite" if np.isinf(value_ns) else f"{value_ns:.1f}"
+    return "infinite" if np.isinf(value_ns) else f"{round(value_ns, 1) + 0.0:.1f}"  # no -0.0
