@@ -29,6 +29,8 @@ from tempotrace.commands.addresses import host_and_port
 from tempotrace.errors import InputError
 from tempotrace.interrupt import Interrupts
 
+STATUS_INTERVAL_NS = 500_000_000
+"""How often a diagnosis is made at most: it decodes the samples anew, beside the collector."""
 _NEVER_NS = 1 << 63
 
 
@@ -136,7 +138,16 @@ def _endpoint(
     ports = [PortState(host=host, udp_port=udp_port, bound=True) for host, udp_port in addresses]
     ports += collect_status.missing_ports(fabric, [udp_port for _host, udp_port in addresses])
 
+    pages: list[tuple[int, dict[str, object]]] = []
+
     def status() -> dict[str, object]:
+        now_ns = time.monotonic_ns()
+        if pages and now_ns - pages[0][0] < STATUS_INTERVAL_NS:
+            return pages[0][1]
+        pages[:] = [(now_ns, diagnosed())]
+        return pages[0][1]
+
+    def diagnosed() -> dict[str, object]:
         state = running.live_state()
         evidence = Evidence(
             fabric=fabric, ports=ports, state=state, state_age_s=running.state_age_ns / 1e9

@@ -3,12 +3,14 @@
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from controller.fabric import Fabric
 from tests.support.telemetry_reports import PATH_HOPS, ReportSender, delayed, xd_postcard
 
 PACKET_INTERVAL_UNITS = 20_000
+SOURCE_PORTS = 8
+"""All reports of a packet come from one, as switches send them: workers share by it."""
 PSN_COUNT = 1 << 24
 
 
@@ -24,8 +26,13 @@ class PathSender:
 
     def send_until(self, is_ended: Callable[[], bool]) -> None:
         """Send one packet's three postcards after another."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        with ExitStack() as stack:
+            sockets = [
+                stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                for _ in range(SOURCE_PORTS)
+            ]
             while not is_ended() and self.packets < PSN_COUNT:
+                sock = sockets[self.packets % SOURCE_PORTS]
                 later = PACKET_INTERVAL_UNITS * self.packets
                 for node_id, values in PATH_HOPS:
                     postcard = xd_postcard(delayed(values, later), psn=self.packets)
