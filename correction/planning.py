@@ -24,6 +24,8 @@ CANDIDATES_MAX = 400
 """Solved for each step, the likeliest first; a solve of a large fabric takes a tenth of a second
 to a third."""
 STEPS_MAX = 8
+GAIN_SHARE_MIN = 0.01
+"""A step that determines nothing must lower the largest bounds by this share of them."""
 SWAP_NOISE_SHARE = np.sqrt(0.5)
 """Before and after the swap are averaged."""
 PORTS_SD_NS_MIN = 0.5
@@ -202,6 +204,11 @@ def _largest(solution: MeshSolution, counts: Bools) -> float:
     return float(solution.bound_conditional_ns[counts].max(initial=0.0))
 
 
+def _largest_finite(solution: MeshSolution, counts: Bools) -> float:
+    largest = _largest(solution, counts)
+    return largest if np.isfinite(largest) else 0.0
+
+
 def _done(now: MeshSolution, counts: Bools, undetermined: np.ndarray, first_ns: float) -> bool:
     if len(undetermined):
         return not (counts & _open(now)).any()
@@ -226,7 +233,9 @@ def _best(
         before_ns, after_ns = now.bound_conditional_ns, after.bound_conditional_ns
         narrower = _gain(before_ns[counts], after_ns[counts])
         gain = (fewer / cost, narrower / cost)
-        if (fewer > 0 or (fewer == 0 and narrower > 0.0)) and (found is None or gain > found[0]):
+        least = GAIN_SHARE_MIN * _largest_finite(now, counts)
+        helps = fewer > 0 or (fewer == 0 and narrower > least)
+        if helps and (found is None or gain > found[0]):
             found = gain, candidate, then, after
     return None if found is None else found[1:]
 

@@ -37,7 +37,7 @@ class FabricVerdict:
 def fabric_verdict(measured: Measured, selection: Selection) -> FabricVerdict:
     """Verdict on every clock under the selection's published estimate."""
     model = measured.model
-    edges, links = _edges(measured, selection)
+    edges, links = averaged_edges(measured, selection)
     core = split(edges, model.reference)
     of = system(edges, core)
     scale = edges.scale_ns[core.edges]
@@ -65,7 +65,7 @@ def fabric_verdict(measured: Measured, selection: Selection) -> FabricVerdict:
     )
 
 
-def _edges(measured: Measured, selection: Selection) -> tuple[Edges, Int64s]:
+def averaged_edges(measured: Measured, selection: Selection) -> tuple[Edges, Int64s]:
     """Averaged residuals of all links that were measured, and which links they are."""
     model, equations = measured.model, measured.equations
     ends = measured.ends

@@ -13,6 +13,7 @@ from controller.fabric_file import load_fabric
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.correct_calibrate import calibrate_command
 from tempotrace.commands.correct_paths import paths
+from tempotrace.commands.correct_plan import plan_command
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import one_line_errors
 from tempotrace.strict_json import strict_text
@@ -21,6 +22,7 @@ from tracing_core.corrections import CorrectionTable
 app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
 
 app.command("calibrate")(calibrate_command)
+app.command("plan")(plan_command)
 
 CORRECTIONS_VERSION = 1
 FIRST_VERSION = 1
