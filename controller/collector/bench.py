@@ -58,6 +58,17 @@ class Pipeline:
             self.drain()
 
 
+def warm_up(kind: ReportKind) -> None:
+    """Have everything compiled or loaded that reports of a kind need."""
+    load = ReportLoad(kind)
+    rows = load.room(1)
+    pipeline = Pipeline(bench_fabric())
+    for _ in range(3):
+        load.fill(rows, now_ns=time.monotonic_ns())
+        pipeline.feed(_batch(rows))
+        pipeline.drain()
+
+
 def from_memory_per_s(kind: ReportKind, *, seconds: float = SECONDS) -> tuple[float, float]:
     """(reports a second, the same up to link samples) of one core, reports lying in memory."""
     load = ReportLoad(kind)

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from controller.collector.bench import SECONDS, Pipeline
+from controller.collector.bench import SECONDS, Pipeline, warm_up
 from controller.collector.bench_reports import ReportKind, ReportLoad, bench_fabric
 from controller.collector.bench_send import senders
 from controller.collector.receive import BatchReceiver, ReceiveOptions, bind_udp, recvmmsg
@@ -17,7 +17,7 @@ from controller.collector.ring import RingSource
 
 OVERLOAD_SHARE = 0.05
 """A run counts as overloaded when the kernel dropped more than this of what was sent."""
-_WARM_NS = 300_000_000
+_WARM_NS = 1_000_000_000
 _WAIT_NS = 100_000_000
 _WALL_NS_MAX = 60_000_000_000
 _REAL_TIME_NS = partial(time.clock_gettime_ns, time.CLOCK_REALTIME)
@@ -55,6 +55,7 @@ class Overload:
 
     def end_to_end(self) -> LoopbackRun:
         """The whole collector, from the socket to link samples."""
+        warm_up(self.kind)
         return self._run(Pipeline(bench_fabric()))
 
     def through_ring(self, pipeline: Pipeline | None) -> LoopbackRun | None:
