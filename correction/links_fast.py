@@ -20,6 +20,7 @@ from correction.records import (
     LinkSamples,
     Packets,
 )
+from correction.recycled import RecycledArrays
 from correction.timebase import STAMP_NS_MAX
 
 Array = Any  # numba compiles for what it is given
@@ -47,6 +48,7 @@ class FabricSampler:
     def __init__(self, model: FabricModel) -> None:
         index = port_index(model)
         bits = {c.node_id: c.stamp_bits for c in model.clocks if c.kind is ClockKind.SWITCH}
+        self._arrays = RecycledArrays(LINK_SAMPLE_DTYPE)
         size = max(8, 1 << (4 * len(index.key)).bit_length())
         self._ports = np.full((size, _COLUMNS), _FREE, np.int64)
         for key, link, at_a in zip(
@@ -58,9 +60,12 @@ class FabricSampler:
             self._ports[slot] = key, link, at_a, bits[key >> 16]
 
     def samples(self, packets: Packets, hops: Hops, counters: JoinCounters) -> LinkSamples:
-        """One sample per pair of consecutive hops that a declared cable joins."""
+        """One sample per pair of consecutive hops that a declared cable joins.
+
+        The array is written to again when nobody holds it any more.
+        """
         pairs = int(np.maximum(packets["hop_count"].astype(np.int64) - 1, 0).sum())
-        samples = np.empty(pairs, LINK_SAMPLE_DTYPE)
+        samples = self._arrays.take(pairs)
         rejected = np.zeros(len(_REASONS), np.int64)
         count = _sample(packets, hops, self._ports, samples, rejected)
         for reason, number in zip(_REASONS, rejected.tolist(), strict=True):

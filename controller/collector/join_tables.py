@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of `join_state` as arrays that grow, and waiting reports as the reference has them."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,16 +29,14 @@ from correction.records import (
     Hops,
     Packets,
 )
+from correction.recycled import RecycledArrays
 
 _GROUPS_FIRST = 4096
 _REPORTS_FIRST = 8192
 _HOPS_FIRST = 16_384
 _PACKETS_FIRST = 16_384
-_HAND_OVER_SHARE = 8
+_HAND_OVER_SHARE = 32
 """Tables that are filled by more than one part in so many are handed over, others copied."""
-_HANDED_OVER_MAX = 4
-_OWN_REFERENCES = 3
-"""Of an array in the list: the pair, the loop variable and the argument of `getrefcount`."""
 _U64 = (1 << 64) - 1
 
 
@@ -53,15 +50,16 @@ class JoinTables:
         self.groups = np.zeros((0, j.G_COLUMNS), np.int64)
         self.reports = np.zeros((0, c.R_COLUMNS), np.int64)
         self.hops = np.zeros((0, c.H_COLUMNS), np.int64)
-        self.packets = np.zeros(_PACKETS_FIRST + 2 * PACKETS_MARGIN, PACKET_DTYPE)
-        self.path_hops = np.zeros(4 * _PACKETS_FIRST + 2 * HOPS_MARGIN, HOP_DTYPE)
+        self._packet_arrays = RecycledArrays(PACKET_DTYPE)
+        self._hop_arrays = RecycledArrays(HOP_DTYPE)
+        self.packets: Packets = self._packet_arrays.take(_PACKETS_FIRST + 2 * PACKETS_MARGIN)
+        self.path_hops: Hops = self._hop_arrays.take(4 * _PACKETS_FIRST + 2 * HOPS_MARGIN)
         self.path_hop_nodes = np.zeros(len(self.path_hops), np.int32)
         self.addresses = np.zeros((4 * PACKETS_MARGIN, j.A_COLUMNS), np.int64)
         self._buckets = np.zeros(0, np.int64)
         self.references = np.zeros((port_count, j.REFERENCE_COLUMNS), np.int64)
         self._epochs = np.zeros((EPOCHS_MAX, 3), np.int64)
         self._scratch = np.zeros((4, PIECES_PER_PACKET_MAX), np.int64)
-        self._handed_over: list[tuple[Packets, Hops]] = []
         for column in (j.J_GROUP_FREE, j.J_REPORT_FREE, j.J_HOP_FREE, j.J_OLDEST, j.J_NEWEST):
             self.state[column] = j.NONE
         self.state[j.J_PENDING_MAX] = PENDING_PACKETS_MAX
@@ -108,27 +106,12 @@ class JoinTables:
         packets, hops = self.packets[:packet_count], self.path_hops[:hop_count]
         if packet_count * _HAND_OVER_SHARE < len(self.packets):
             return packets.copy(), hops.copy()
-        self._handed_over.append((self.packets, self.path_hops))
-        size = len(self.packets), len(self.path_hops)
-        self.packets, self.path_hops = self._returned() or (
-            np.zeros(size[0], PACKET_DTYPE),
-            np.zeros(size[1], HOP_DTYPE),
-        )
+        self.packets = self._packet_arrays.take(len(self.packets))
+        self.path_hops = self._hop_arrays.take(len(self.path_hops))
         if len(self.path_hop_nodes) < len(self.path_hops):
             self.path_hop_nodes = _grown(self.path_hop_nodes, len(self.path_hops))
         self._place_rows()
         return packets, hops
-
-    def _returned(self) -> tuple[Packets, Hops] | None:
-        """Arrays that were handed over and that nobody but us refers to.
-
-        Fresh memory costs more than all that is written to it: the kernel maps it page by page.
-        """
-        for place, pair in enumerate(self._handed_over):
-            if all(sys.getrefcount(array) <= _OWN_REFERENCES for array in pair):
-                return self._handed_over.pop(place)
-        del self._handed_over[:-_HANDED_OVER_MAX]
-        return None
 
     def _place_rows(self) -> None:
         state = self.state
