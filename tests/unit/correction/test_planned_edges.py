@@ -40,13 +40,14 @@ def found(run):
 
 
 def test_the_edges_give_the_bounds_of_the_solve(found) -> None:
-    """Both engines agree on them, but for the wander and rounding that the mesh leaves out."""
+    """Both engines agree on them, but for what the mesh leaves out: wander, rounding, and rivals of
+    less than a percent, which with two uplinks are up to a quarter of the bound."""
     fabric = given(found)
     solution = solve_mesh(fabric.edges, found.model.reference)
     published = found.windows[0]
     for clock in range(1, len(found.model.clocks)):
         ratio = solution.bound_conditional_ns[clock] / published.bound_conditional_ns[clock]
-        assert 0.8 < ratio < 1.1
+        assert 0.75 < ratio < 1.1
         assert solution.bound_hard_ns[clock] <= published.bound_hard_ns[clock] + 15.0
     assert np.abs(solution.theta_ns[fabric.counts]).max() < 2.0
 
