@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.collector.outputs.part import read_parts
+from controller.collector.outputs.file_output import read_folder
 from controller.collector.steering import worker_of
 from controller.collector.workers import WorkerGroup
 from controller.telemetry.collector import Collector, Destination
@@ -97,11 +97,7 @@ def test_workers_count_and_join_like_one_collector(tmp_path: Path) -> None:
     for name in ("decoded", "complete", "incomplete", "duplicates", "lost", "rejected"):
         assert getattr(counters, name) == getattr(expected.counters, name), name
     assert counters.lost == 1
-    parts = [
-        part
-        for path in sorted(tmp_path.glob("worker-*/*.parts"))
-        for part in read_parts(path.open("rb"))
-    ]
+    parts = [part for folder in sorted(tmp_path.iterdir()) for part in read_folder(folder)]
     written = np.concatenate([part.arrays["packets"] for part in parts])
     assert sorted(written["psn"].tolist()) == sorted(expected.packets["psn"].tolist())
     assert len({part.run for part in parts}) == 2  # both had work
