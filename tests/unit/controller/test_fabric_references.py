@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.fabric import FabricError, ReferenceClock
+from controller.fabric import FabricError, PtpRole, ReferenceClock
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import parse_fabric
 from controller.fabric_generate import leaf_spine
 from controller.fabric_model import fabric_model
 from correction.hard import stamp_slack_ns
-from correction.model import UNCALIBRATED_NS
+from correction.model import UNCALIBRATED_NS, ClockKind
 
 FABRIC = leaf_spine(leaves=2, spines=2, hosts_per_leaf=2)
 TEXT = dump_fabric(FABRIC)
@@ -78,3 +78,15 @@ def test_a_point_without_uncertainty_is_not_calibrated() -> None:
         if not link.access
     ]
     assert set(wider) == {UNCALIBRATED_NS - 3}
+
+
+def test_switches_with_the_role_are_boundary_clocks_of_the_model() -> None:
+    """With the address that PTP knows them by; without the role there are none."""
+    models = tuple(
+        replace(model, ptp_role=PtpRole.BOUNDARY_CLOCK) if model.kind is ClockKind.SWITCH else model
+        for model in FABRIC.models
+    )
+    model = fabric_model(replace(FABRIC, models=models))
+    found = {(model.clocks[one.switch].name, one.ip) for one in model.boundary_clocks}
+    assert found == {(switch.name, switch.ip) for switch in FABRIC.switches}
+    assert fabric_model(FABRIC).boundary_clocks == ()
