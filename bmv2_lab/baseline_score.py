@@ -17,7 +17,7 @@ from correction.baselines.compare import (
     RESIDENCE_ONLY,
 )
 from correction.baselines.host_packets import HOST_PACKET_DTYPE, HostPackets
-from correction.model import FabricModel
+from correction.model import ClockKind, FabricModel
 from correction.servo import EMPTY_SERVO_LOG, ServoLog
 from correction.solution import FabricSolution
 from correction.table import CorrectionTable
@@ -38,6 +38,9 @@ class BaselineScore:
     engine_ns_rms: float
     oracle_ns_rms: float
     """Least squares told which links are bad."""
+    engine_nodes_ns_rms: float
+    """Switches too."""
+    oracle_nodes_ns_rms: float
     host_packets: int
     """Packets stamped at both ends by NICs that the mesh had besides PTP."""
 
@@ -59,11 +62,13 @@ def score_baselines(
     """
     clock_names = [clock.name for clock in solution.model.clocks]
     row = [_window_at(solution, window.reference_ns) for window in truth.windows]
-    engine = {
+    nodes = {
         name: values
         for name, values in table_errors_ns(truth, table).items()
         if name not in left_out and name != clock_names[solution.model.reference]
     }
+    nics = {clock.name for clock in solution.model.clocks if clock.kind is ClockKind.NIC}
+    engine = {name: values for name, values in nodes.items() if name in nics}
     errors: dict[str, list[NDArray[np.float64]]] = {method: [] for method in differences_ns}
     for name, values in engine.items():
         clock = clock_names.index(name)
@@ -83,6 +88,8 @@ def score_baselines(
         least_squares_ns_rms=_rms(errors[LEAST_SQUARES]),
         engine_ns_rms=_rms(list(engine.values())),
         oracle_ns_rms=_rms([oracle_errors_ns[name] for name in engine]),
+        engine_nodes_ns_rms=_rms(list(nodes.values())),
+        oracle_nodes_ns_rms=_rms([oracle_errors_ns[name] for name in nodes]),
         host_packets=host_packets,
     )
 

@@ -23,7 +23,7 @@ def oracle_errors_ns(
     *,
     asymmetry_sd_ns: float,
 ) -> dict[str, NDArray[np.float64]]:
-    """Per NIC clock, the oracle's error at each window's centre, ns; NaN where it has none.
+    """Per clock, the oracle's error at each window's centre, ns; NaN where it has none.
 
     asymmetry_sd_ns: the true deviation of the healthy links' asymmetry.
     """
@@ -33,19 +33,23 @@ def oracle_errors_ns(
 
 
 def table_errors_ns(truth: Truth, table: CorrectionTable) -> dict[str, NDArray[np.float64]]:
-    """Per NIC clock, the error of a table of corrections at each window's centre, ns."""
+    """Per clock, the error of a table of corrections at each window's centre, ns.
+
+    Offsets, so positive where the table puts a clock too far ahead. A switch's true offset is
+    known in whole ns only.
+    """
     errors: dict[str, list[float]] = {}
     for window in truth.windows:
         for reading in window.clocks:
-            if reading.offset_ns is None:
-                continue
             index = table.clock_names.index(reading.clock)
             reference_ns = int(
                 table.convert(np.array([reading.local_ns], np.int64), index).reference_ns[0]
             )
-            offset_ns = reading.local_ns - reference_ns
-            known = reference_ns != NO_TSTAMP_NS
-            errors.setdefault(reading.clock, []).append(
-                offset_ns - reading.offset_ns if known else float("nan")
+            error_ns = (
+                float(window.reference_ns - reference_ns)
+                if reading.offset_ns is None
+                else reading.local_ns - reference_ns - reading.offset_ns
             )
+            known = reference_ns != NO_TSTAMP_NS
+            errors.setdefault(reading.clock, []).append(error_ns if known else float("nan"))
     return {clock: np.array(values) for clock, values in errors.items()}

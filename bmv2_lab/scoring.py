@@ -5,7 +5,7 @@ A correction is scored as it is used: the true reading of a clock at a window's 
 by the published table and compared with what the reference clock truly read at that instant.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,8 @@ from tracing_core.ordering import CausalPairs, JudgedPairs
 
 BAD_LINK_NS = 20.0
 """A link is bad when |a_uv| is at least this (design, Definitions)."""
+CLEAR_LINK_NS = 30.0
+"""A link beyond this is to be found."""
 FAR_APART_RMS = 10.0
 """Pairs truly further apart than this many rms errors should be decided."""
 
@@ -38,7 +40,7 @@ class SyncScore:
     bound_conditional_median_ns: float
     nodes_flagged: int
     nodes_flagged_share: float
-    """Of all clocks, not counting those behind a leaf with two or more bad uplinks."""
+    """Of all clocks, not counting those behind a leaf with half of its uplinks bad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,13 @@ class LinkScore:
     asymmetric_true: int
     asymmetric_found: int
     false_alarms: int
+    clear_true: int
+    """Of the links between unflagged switches, those beyond CLEAR_LINK_NS."""
+    clear_found: int
+    reported: int
+    """Of the links between unflagged switches, those that are reported asymmetric."""
+    reported_true: int
+    """And truly are beyond BAD_LINK_NS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +141,21 @@ def flagged_clocks(table: CorrectionTable) -> set[str]:
 
 
 def ambiguous_leaves(truth: Truth, fabric: Fabric) -> set[str]:
-    """Leaves with two or more truly bad uplinks: not determined under the prior."""
+    """Leaves with half of their uplinks truly bad: not determined under the prior."""
     hosts = {host.name for host in fabric.hosts}
     leaves = {link.a.node for link in fabric.links if link.b.node in hosts}
     leaves |= {link.b.node for link in fabric.links if link.a.node in hosts}
     bad_uplinks = dict.fromkeys(sorted(leaves), 0)
+    uplinks = dict.fromkeys(bad_uplinks, 0)
     for link, true_link in zip(fabric.links, truth.links, strict=True):
-        if abs(true_link.asymmetry_ns) < BAD_LINK_NS:
+        if {link.a.node, link.b.node} & hosts:
             continue
+        bad = abs(true_link.asymmetry_ns) >= BAD_LINK_NS
         for end in (link.a, link.b):
-            if end.node in bad_uplinks:
-                bad_uplinks[end.node] += 1
-    return {leaf for leaf, count in bad_uplinks.items() if count >= 2}
+            if end.node in uplinks:
+                uplinks[end.node] += 1
+                bad_uplinks[end.node] += bad
+    return {leaf for leaf, count in bad_uplinks.items() if count and 2 * count >= uplinks[leaf]}
 
 
 def _unexplained_share(truth: Truth, fabric: Fabric, flagged: set[str]) -> float:
@@ -159,14 +171,25 @@ def _unexplained_share(truth: Truth, fabric: Fabric, flagged: set[str]) -> float
     return len(flagged - excused) / count
 
 
-def score_links(truth: Truth, fabric: Fabric, estimates: Mapping[str, LinkEstimate]) -> LinkScore:
-    """Scores the asymmetric links between switches."""
+def score_links(
+    truth: Truth,
+    fabric: Fabric,
+    estimates: Mapping[str, LinkEstimate],
+    flagged: Collection[str] = (),
+) -> LinkScore:
+    """Scores the asymmetric links between switches; `flagged` are clocks."""
     true_bad: set[str] = set()
     found: set[str] = set()
+    clear: set[str] = set()
+    sure: set[str] = set()
     for index in inner_links(fabric):
         link, true_link = fabric.links[index], truth.links[index]
         if abs(true_link.asymmetry_ns) >= BAD_LINK_NS:
             true_bad.add(link.name)
+        if abs(true_link.asymmetry_ns) > CLEAR_LINK_NS:
+            clear.add(link.name)
+        if link.a.node not in flagged and link.b.node not in flagged:
+            sure.add(link.name)
         estimate = estimates.get(link.name)
         if estimate is not None and estimate.bad:
             found.add(link.name)
@@ -174,6 +197,10 @@ def score_links(truth: Truth, fabric: Fabric, estimates: Mapping[str, LinkEstima
         asymmetric_true=len(true_bad),
         asymmetric_found=len(found & true_bad),
         false_alarms=len(found - true_bad),
+        clear_true=len(clear & sure),
+        clear_found=len(clear & sure & found),
+        reported=len(found & sure),
+        reported_true=len(found & sure & true_bad),
     )
 
 

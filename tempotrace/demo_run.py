@@ -170,7 +170,9 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         },
         "sync": _rounded(asdict(sync)),
         "baselines": _rounded(asdict(_baselines(run, analysis, oracle, flagged_clocks(table)))),
-        "links": asdict(score_links(truth, fabric, store.corrections.links())),
+        "links": asdict(
+            score_links(truth, fabric, store.corrections.links(), flagged_clocks(table))
+        ),
         "spans": store.spans.count(),
         "inversions": {
             "raw": inversions["raw"],

@@ -69,6 +69,17 @@ _ALL = (
         faults_receiver=2,
     ),
     Scenario(
+        name="large-16x8",
+        summary="16 leaves x 8 spines, 32 hosts, a fifth of the fabric links asymmetric, ports loaded "
+        "to 60 % on average: what is claimed of accuracy and of naming links",
+        leaves=16,
+        spines=8,
+        bad_link_share=0.2,
+        congestion=Congestion(base_share=0.54),
+        duration_ns=38 * NS_PER_S,
+        window_starts_ns=tuple(second * NS_PER_S for second in range(16, 37, 4)),
+    ),
+    Scenario(
         name="transparent-clock-4x4",
         summary="4 leaves x 4 spines, 8 hosts, cables of 3 to 100 m: transparent clocks that the "
         "engine feeds with link delays every 10 s, for 10 minutes; probes on quiet links",
