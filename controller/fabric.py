@@ -201,6 +201,8 @@ class Link:
     """The true length lies within length_m +- this."""
     asymmetry_sd_ns: float
     """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
+    asymmetry_ns: float = 0.0
+    """Part of a_uv that has been measured; positive: a -> b is slower."""
     mtu_bytes: int | None = None
     """IP MTU, where it is smaller than any packet with its INT headers; None: no limit."""
     weight: int | None = None

@@ -212,6 +212,8 @@ def _link_fields(link: Link) -> Fields:
             ("length_tolerance_m", repr(float(link.length_tolerance_m))),
         ]
     fields.append(("asymmetry_sd_ns", repr(float(link.asymmetry_sd_ns))))
+    if link.asymmetry_ns:
+        fields.append(("asymmetry_ns", repr(link.asymmetry_ns)))
     if link.mtu_bytes is not None:
         fields.append(("mtu_bytes", str(link.mtu_bytes)))
     if link.weight is not None:

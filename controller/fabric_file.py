@@ -260,6 +260,7 @@ def _link(node: Node) -> Link:
         length_m=None if length_m is None else float(length_m),
         length_tolerance_m=float(node.get("length_tolerance_m", 0.0)),
         asymmetry_sd_ns=float(node["asymmetry_sd_ns"]),
+        asymmetry_ns=float(node.get("asymmetry_ns", 0.0)),
         mtu_bytes=node.get("mtu_bytes"),
         weight=node.get("weight"),
         vlan=node.get("vlan"),

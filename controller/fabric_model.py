@@ -69,6 +69,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
                     link, fabric.propagation_ns_per_m_max, fabric.link_latency_ns_max
                 ),
                 asymmetry_sd_ns=link.asymmetry_sd_ns,
+                asymmetry_ns=link.asymmetry_ns,
                 access=ClockKind.NIC in (clocks[a].kind, clocks[b].kind),
             )
         )

@@ -12,11 +12,11 @@ is divided is not seen by any network measurement: moving a device's clock and d
 look alike (clocks.md 2.3).
 
 Swapping the two fibres of a link turns the sign of their part f of its asymmetry and of nothing
-else. With asymmetries before and after, against the rest of the fabric:
+else in the fabric; s, of transceivers and ports, stays:
 
-    a_before = s + f,  a_after = s - f:   f = (before - after) / 2,   s = (before + after) / 2
+    a_before = s + f,  a_after = s - f:   f = (a_before - a_after) / 2,   s = a_before - f
 
-s is of transceivers and ports. All limits here are hard ones but for the swap's.
+The limits of loops are hard ones, the sds of swaps are of the measurement.
 """
 
 from collections import defaultdict
@@ -25,8 +25,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from correction.measure import Measured
 from correction.records import Hops, Packets
-from correction.timebase import Float64s, has_stamp
+from correction.selection import Selection
+from correction.stream.motion import motion
+from correction.timebase import Bools, Float64s, has_stamp
+from correction.verdicts import averaged_edges
 
 RARE_NATS = 14.0
 """The smallest of n delays with exponential noise of mean m is within m x this / n of none, but for
@@ -120,7 +124,7 @@ def loop_values(packets: Packets, hops: Hops, loops: Iterable[Loop]) -> dict[str
     return found
 
 
-def _has_next(packets: Packets, hop_count: int) -> np.ndarray:
+def _has_next(packets: Packets, hop_count: int) -> Bools:
     """[hop]: the packet has another one after it."""
     following = np.zeros(hop_count, np.bool_)
     starts, counts = packets["first_hop"].tolist(), packets["hop_count"].tolist()
@@ -190,24 +194,65 @@ class SwapResult:
 
     link: str
     fibre_ns: float
-    """Of the fibres as they lay before the swap."""
+    """Of the fibres as they lay before the swap; now it has the other sign."""
+    fibre_sd_ns: float
+    """Of the measurement: no prior is in it."""
     ports_ns: float
     """Of transceivers, ports and stamp points, against the rest of the fabric."""
-    sd_ns: float
-    """Of either."""
+    ports_sd_ns: float
 
 
-def swap_parts(
-    link: str, before_ns: float, after_ns: float, before_sd_ns: float, after_sd_ns: float
-) -> SwapResult:
-    """Fibre and port part of a link whose fibres were swapped between two measurements.
+def swapped_parts(
+    before: tuple[Measured, Selection], after: tuple[Measured, Selection], swapped: tuple[int, ...]
+) -> tuple[SwapResult, ...]:
+    """Fibre and port part of the links that were swapped between two recordings of one fabric.
 
-    >>> swap_parts("x", 70.0, -30.0, 3.0, 4.0)
-    SwapResult(link='x', fibre_ns=50.0, ports_ns=20.0, sd_ns=2.5)
+    All other links have the asymmetry that they had, so that they tell how the clocks moved
+    (`stream.motion`), whatever it is: which link is bad need not be known. `CalibrationError` for a
+    link whose clocks nothing else ties together.
     """
-    return SwapResult(
-        link=link,
-        fibre_ns=0.5 * (before_ns - after_ns),
-        ports_ns=0.5 * (before_ns + after_ns),
-        sd_ns=0.5 * float(np.hypot(before_sd_ns, after_sd_ns)),
+    model = before[0].model
+    (edges, links), (later, later_links) = (averaged_edges(*one) for one in (before, after))
+    count = len(model.links)
+    y, noise = np.full((2, count), np.nan), np.full((2, count), np.inf)
+    for row, (of, numbers) in enumerate(((edges, links), (later, later_links))):
+        y[row, numbers], noise[row, numbers] = of.y_ns, of.noise_sd_ns
+    departure, sd = y[1] - y[0], np.hypot(noise[0], noise[1])
+    known = np.isfinite(departure)
+    others = known.copy()
+    others[list(swapped)] = False
+    ends = before[0].ends
+    moved = motion(
+        ends[:, 0],
+        ends[:, 1],
+        np.where(known, departure, 0.0),
+        np.where(known, sd, 1.0),
+        others,
+        len(model.clocks),
+        model.reference,
     )
+    own = before[1].averaged
+    # the whole of a before, stamp constants of the group included
+    design = before[0].unknowns.design
+    a_before = design @ own.q_ns
+    a_sd = np.sqrt(np.maximum(np.einsum("ek,kl,el->e", design, own.covariance, design), 0.0))
+    results = []
+    for e in swapped:
+        u, v = ends[e]
+        change = departure[e] - (moved.moved_ns[v] - moved.moved_ns[u])
+        if not np.isfinite(change):
+            raise CalibrationError(
+                f"{model.links[e].name}: no other link ties its ends together in both recordings"
+            )
+        change_sd = float(np.sqrt(sd[e] ** 2 + moved.sd_ns[u] ** 2 + moved.sd_ns[v] ** 2))
+        fibre_ns = -0.5 * float(change)
+        results.append(
+            SwapResult(
+                link=model.links[e].name,
+                fibre_ns=fibre_ns,
+                fibre_sd_ns=0.5 * change_sd,
+                ports_ns=float(a_before[e]) - fibre_ns,
+                ports_sd_ns=float(np.hypot(a_sd[e], 0.5 * change_sd)),
+            )
+        )
+    return tuple(results)

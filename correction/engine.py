@@ -60,14 +60,18 @@ def solve_samples(
     """The same from link samples."""
     counters = counters or JoinCounters()
     measured = measure(samples, model, windows, counters)
-    firm = np.array([link.firm for link in model.links], np.bool_)
-    selection = select_bad_links(
-        measured.eliminated, measured.unknowns.prior_sd_ns, np.flatnonzero(measured.in_loop & ~firm)
-    )
+    selection = selected(measured)
     verdict = fabric_verdict(measured, selection)
     return assemble(
         measured, selection, verdict, counters=counters, options=options or SolveOptions()
     )
+
+
+def selected(measured: Measured) -> Selection:
+    """Which links are bad, of those in loops that may be."""
+    firm = np.array([link.firm for link in measured.model.links], np.bool_)
+    candidates = np.flatnonzero(measured.in_loop & ~firm)
+    return select_bad_links(measured.eliminated, measured.unknowns.prior_sd_ns, candidates)
 
 
 def assemble(

@@ -23,11 +23,15 @@ SLOPE_WANDER = 0.27
 
 
 def stamp_slack_ns(link: Link, model: FabricModel, *, reverse: bool) -> float:
-    """How much smaller than the truth x may be by calibration and quantisation."""
+    """How much smaller than the truth x may be by calibration and quantisation.
+
+    A declared asymmetry was taken off x and is given back: causality knows nothing of it.
+    """
     egress = link.b_egress if reverse else link.a_egress
     ingress = link.a_ingress if reverse else link.b_ingress
     quantum = max(model.clocks[link.a].stamp_unit_ns, model.clocks[link.b].stamp_unit_ns)
-    return egress.uncertainty_ns + ingress.uncertainty_ns + quantum
+    taken_ns = -link.asymmetry_ns if reverse else link.asymmetry_ns
+    return egress.uncertainty_ns + ingress.uncertainty_ns + quantum + taken_ns
 
 
 def moving_margin_ns(

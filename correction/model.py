@@ -87,12 +87,16 @@ class Link:
     min_delay_ns: int
     """Certified minimum one-way propagation (declared length minus tolerance); 0 if unknown."""
     asymmetry_sd_ns: float
-    """Prior standard deviation of a healthy cable's a_uv (half the one-way difference)."""
+    """Prior standard deviation of a healthy cable's a_uv (half the one-way difference), beyond
+    `asymmetry_ns`."""
     access: bool
     """One end is a NIC: no loop goes through it, so its asymmetry is not observable."""
     max_delay_ns: int = 0
     """Declared largest one-way delay between the two ports (longest cable at its slowest, modules,
     FEC); 0 if unknown. A longer round trip refutes that both directions are alike."""
+    asymmetry_ns: float = 0.0
+    """Part of a_uv that has been measured (fibres that were swapped): it is taken off both
+    directions, and estimates are of the rest. Hard bounds do not rest on it."""
     cable: bool = True
     """Between the two ports that it names. False: a tie by other means, with ports of no meaning
     and a `min_delay_ns` that may be negative."""

@@ -90,8 +90,9 @@ def declared_delay_ns(link: Link, *, reverse: bool, frame_bytes: Float64s) -> Fl
     egress = link.b_egress if reverse else link.a_egress
     ingress = link.a_ingress if reverse else link.b_ingress
     ends = int(ingress.at_frame_end) - int(egress.at_frame_end)
+    known_ns = -link.asymmetry_ns if reverse else link.asymmetry_ns
     delay: Float64s = (
-        egress.latency_ns + ingress.latency_ns + ends * 8e9 / link.rate_bps * frame_bytes
+        egress.latency_ns + ingress.latency_ns + known_ns + ends * 8e9 / link.rate_bps * frame_bytes
     )
     return delay
 

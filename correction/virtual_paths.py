@@ -99,5 +99,8 @@ def _path(model: FabricModel, index: PortIndex, first: int, second: int) -> Link
         min_delay_ns=a.min_delay_ns + b.min_delay_ns,
         asymmetry_sd_ns=float(np.hypot(np.hypot(a.asymmetry_sd_ns, b.asymmetry_sd_ns), PATH_SD_NS)),
         access=False,
+        # towards port a of the silent switch on the first cable, away from it on the second
+        asymmetry_ns=(a.asymmetry_ns if a_is_a else -a.asymmetry_ns)
+        + (-b.asymmetry_ns if b_is_a else b.asymmetry_ns),
         cable=False,
     )

@@ -198,17 +198,19 @@ def link_estimates(analysis: Analysis) -> list[LinkEstimate]:
     """What was measured per link; NaN where a link lies in no loop."""
     links = analysis.solution.links
     samples = analysis.samples
+    declared = [link.asymmetry_ns for link in analysis.model.links]
+    total_ns = links.a_ns + np.array(declared, np.float64)
     counts = np.bincount(
         2 * samples["link"] + samples["reverse"], minlength=2 * len(analysis.model.links)
     )
     return [
         LinkEstimate(
             link=link.name,
-            a_uv_ns=float(links.a_ns[index]) if links.observable[index] else math.nan,
+            a_uv_ns=float(total_ns[index]) if links.observable[index] else math.nan,
             sigma_ns=float(links.sd_ns[index]),
             bad=bool(links.asymmetric[index]),
-            delay_ab_ns=float(links.half_round_trip_ns[index] + links.a_ns[index]),
-            delay_ba_ns=float(links.half_round_trip_ns[index] - links.a_ns[index]),
+            delay_ab_ns=float(links.half_round_trip_ns[index] + total_ns[index]),
+            delay_ba_ns=float(links.half_round_trip_ns[index] - total_ns[index]),
             samples_ab=int(counts[2 * index]),
             samples_ba=int(counts[2 * index + 1]),
         )

@@ -22,8 +22,9 @@ from correction.calibration import (
     calibrate,
     loop_sum,
     loop_values,
-    swap_parts,
+    swapped_parts,
 )
+from correction.engine import selected
 from correction.model import StampPoint
 from tempotrace.analysis import analyse
 from tempotrace.commands.options import FabricFile, Json
@@ -71,28 +72,26 @@ def calibrate_command(
     described = load_fabric(fabric)
     if not loopback and not swapped:
         raise InputError("calibrate: expected --loopback or --swapped")
+    swaps: list[SwapResult] = []
     try:
         constants = _from_loops(described, reports, loopback or [])
+        if swapped:
+            if exchanges is None or after_reports is None or after_exchanges is None:
+                raise InputError("--swapped needs --exchanges, --after-reports, --after-exchanges")
+            after = (after_reports, after_exchanges)
+            swaps = _from_swaps(described, (reports, exchanges), after, swapped)
     except CalibrationError as error:
         typer.echo(f"contradiction: {error}")
         raise typer.Exit(EXIT_CHECK_FAILED) from None
-    swaps: list[SwapResult] = []
-    if swapped:
-        if exchanges is None or after_reports is None or after_exchanges is None:
-            raise InputError("--swapped needs --exchanges, --after-reports and --after-exchanges")
-        swaps = _from_swaps(
-            described, (reports, exchanges), (after_reports, after_exchanges), swapped
-        )
     if as_json:
         typer.echo(strict_text(calibration_document(constants, swaps)))
         return
     if constants:
         typer.echo(fabric_snippet(described, constants))
+    if swaps:
+        typer.echo("links:")
     for swap in swaps:
-        typer.echo(
-            f"{swap.link}: fibres {swap.fibre_ns:+.1f} ns, ports {swap.ports_ns:+.1f} ns, "
-            f"sd {swap.sd_ns:.1f} ns each (half the one-way difference, before the swap)"
-        )
+        typer.echo("\n".join(swap_lines(described, swap)))
 
 
 def calibration_document(
@@ -212,21 +211,23 @@ def _from_swaps(
 ) -> list[SwapResult]:
     first, second = (analyse(fabric, *files).solution for files in (before, after))
     number = {link.name: index for index, link in enumerate(first.model.links)}
-    results = []
     for name in names:
         if name not in number:
             raise InputError(f"--swapped {name}: is no link of the fabric")
-        at = number[name]
-        if not (first.links.observable[at] and second.links.observable[at]):
+        if not (first.links.observable[number[name]] and second.links.observable[number[name]]):
             raise InputError(f"--swapped {name}: lies in no loop, its asymmetry is not seen")
-        one, two = first.links, second.links
-        results.append(
-            swap_parts(
-                name,
-                float(one.a_ns[at] + one.shared_ns[at]),
-                float(two.a_ns[at] + two.shared_ns[at]),
-                float(one.sd_ns[at]),
-                float(two.sd_ns[at]),
-            )
-        )
-    return results
+    measured = [(one.measured, selected(one.measured)) for one in (first, second)]
+    return list(swapped_parts(measured[0], measured[1], tuple(number[name] for name in names)))
+
+
+def swap_lines(fabric: Fabric, swap: SwapResult) -> list[str]:
+    """What was found, and the link's line of fabric.yaml for the fibres as they lie now."""
+    link = next(one for one in fabric.links if one.name == swap.link)
+    asymmetry_ns = link.asymmetry_ns - swap.fibre_ns
+    return [
+        f"# {swap.link}: half the one-way difference before the swap: "
+        f"fibres {swap.fibre_ns:+.1f} ns (sd {swap.fibre_sd_ns:.1f}), "
+        f"ports {swap.ports_ns:+.1f} ns (sd {swap.ports_sd_ns:.1f})",
+        f"  - {{a: {link.a}, b: {link.b}, asymmetry_ns: {asymmetry_ns:.1f}, "
+        f"asymmetry_sd_ns: {max(swap.fibre_sd_ns, 0.1):.1f}}}",
+    ]

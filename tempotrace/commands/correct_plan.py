@@ -8,10 +8,10 @@ import numpy as np
 import typer
 
 from controller.fabric_file import load_fabric
+from correction.engine import selected
 from correction.model import FabricModel
 from correction.planned_edges import names_of, planned_fabric
 from correction.planning import COSTS, Kind, Plan, plan
-from correction.selection import select_bad_links
 from tempotrace.analysis import analyse
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
@@ -57,10 +57,7 @@ def plan_command(
     model, measured = analysis.model, analysis.solution.measured
     if not len(analysis.windows):
         raise InputError(f"{reports}: no window holds telemetry: nothing to plan from")
-    firm = np.array([link.firm for link in model.links], np.bool_)
-    selection = select_bad_links(
-        measured.eliminated, measured.unknowns.prior_sd_ns, np.flatnonzero(measured.in_loop & ~firm)
-    )
+    selection = selected(measured)
     index = {clock.name: number for number, clock in enumerate(model.clocks)}
     machines = {index[host.name]: host.machine for host in described.hosts if host.machine}
     given = planned_fabric(measured, selection, machines)

@@ -90,3 +90,11 @@ def test_switches_with_the_role_are_boundary_clocks_of_the_model() -> None:
     found = {(model.clocks[one.switch].name, one.ip) for one in model.boundary_clocks}
     assert found == {(switch.name, switch.ip) for switch in FABRIC.switches}
     assert fabric_model(FABRIC).boundary_clocks == ()
+
+
+def test_a_measured_asymmetry_reaches_the_model() -> None:
+    """Written as it is read, and 0 where it is left out."""
+    first = replace(FABRIC.links[0], asymmetry_ns=-60.5)
+    fabric = replace(FABRIC, links=(first, *FABRIC.links[1:]))
+    assert parse_fabric(dump_fabric(fabric)) == fabric
+    assert [link.asymmetry_ns for link in fabric_model(fabric).links[:2]] == [-60.5, 0.0]

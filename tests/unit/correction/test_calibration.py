@@ -13,10 +13,14 @@ from correction.calibration import (
     calibrate,
     loop_sum,
     loop_values,
-    swap_parts,
+    swapped_parts,
 )
-from correction.engine import solve
+from correction.engine import selected, solve
+from correction.planned_edges import planned_fabric
+from correction.planning import Kind, plan
 from correction.records import HOP_DTYPE, NO_TSTAMP_NS, PACKET_DTYPE
+from correction.table import Status
+from tests.support.rail_fabric import true_error_ns
 from tests.support.synthetic_fabric import Setup, draw
 
 EGRESS_NS, INGRESS_NS, FIBRE_NS = 360, 120, 10
@@ -118,19 +122,89 @@ def test_too_few_packets_show_nothing() -> None:
         loop_sum(LOOP, np.array([490.0, 490.0]))
 
 
+UPLINK = "leaf2-spine3"
+SWAP = Setup(leaves=4, spines=4, hosts_per_leaf=1, windows=2, bad_share=0.0)
+
+
+def solved(a_ns: float, *, setup=SWAP, uplink=UPLINK, seed=31, known_ns=0.0, sd_ns=None):
+    """A run with this asymmetry on one uplink, and its solve; other cables stay as they are."""
+    run = draw(seed, setup, a_ns={uplink: a_ns})
+    links = tuple(
+        replace(
+            link,
+            asymmetry_ns=known_ns,
+            asymmetry_sd_ns=link.asymmetry_sd_ns if sd_ns is None else sd_ns,
+        )
+        if link.name == uplink
+        else link
+        for link in run.model.links
+    )
+    model = replace(run.model, links=links)
+    return run, solve(run.packets, run.hops, run.exchanges, model, run.windows)
+
+
+def parts_of(first, second, uplink=UPLINK):
+    """Of a swap of this uplink between two solves."""
+    at = next(n for n, link in enumerate(first.model.links) if link.name == uplink)
+    one, two = ((found.measured, selected(found.measured)) for found in (first, second))
+    (parts,) = swapped_parts(one, two, (at,))
+    return parts
+
+
 def test_a_fibre_swap_splits_fibres_from_ports() -> None:
-    """Ports +40, fibres +60 (a -> b slower by both): 100 before, -20 after; the solve of two
-    recordings finds both parts to within three sds."""
-    setup = Setup(leaves=4, spines=4, hosts_per_leaf=1, windows=2, bad_share=0.0)
-    estimates = []
-    for seed, a_ns in ((31, 100.0), (32, -20.0)):
-        run = draw(seed, setup, a_ns={"leaf2-spine3": a_ns})
-        found = solve(run.packets, run.hops, run.exchanges, run.model, run.windows)
-        at = next(n for n, link in enumerate(run.model.links) if link.name == "leaf2-spine3")
-        total = found.links.a_ns[at] + found.links.shared_ns[at]
-        estimates.append((float(total), float(found.links.sd_ns[at])))
-    (before, before_sd), (after, after_sd) = estimates
-    parts = swap_parts("leaf2-spine3", before, after, before_sd, after_sd)
-    assert parts.fibre_ns == pytest.approx(60.0, abs=3.0 * parts.sd_ns)
-    assert parts.ports_ns == pytest.approx(40.0, abs=3.0 * parts.sd_ns)
-    assert parts.sd_ns < 6.0
+    """Ports +40, fibres +60 (a -> b slower by both): 100 before, -20 after. Fibres to within the
+    measurement, ports to within what the rest of the fabric says."""
+    (_, before), (_, after) = solved(100.0), solved(-20.0)
+    parts = parts_of(before, after)
+    assert parts.link == UPLINK
+    assert parts.fibre_ns == pytest.approx(60.0, abs=3.0 * parts.fibre_sd_ns)
+    assert parts.fibre_sd_ns < 2.0
+    assert parts.ports_ns == pytest.approx(40.0, abs=3.0 * parts.ports_sd_ns)
+
+
+def test_a_swap_determines_a_leaf_in_doubt_once_it_is_declared() -> None:
+    """4 x 2, one of leaf3's two uplinks off by 200 ns, all of it fibres: the leaf is in doubt
+    before, and after the swap; what the swap shows, declared, determines it, and the bound is no
+    more than the one that the plan predicts with it."""
+    setup = replace(SWAP, spines=2)
+    uplink = "leaf3-spine1"
+    _, before = solved(200.0, setup=setup, uplink=uplink, seed=5)
+    leaf = next(n for n, clock in enumerate(before.model.clocks) if clock.name == "leaf3")
+    assert before.windows[0].status[leaf] == Status.AMBIGUOUS
+    _, after = solved(-200.0, setup=setup, uplink=uplink, seed=5)
+    parts = parts_of(before, after, uplink)
+    assert parts.fibre_ns == pytest.approx(200.0, abs=4.0 * parts.fibre_sd_ns)
+
+    run, told = solved(
+        -200.0,
+        setup=setup,
+        uplink=uplink,
+        seed=5,
+        known_ns=-parts.fibre_ns,
+        sd_ns=parts.fibre_sd_ns,
+    )
+    one = told.windows[0]
+    assert one.status[leaf] == Status.OK
+    error = abs(true_error_ns(run, told, 0, leaf))
+    assert error <= one.bound_conditional_ns[leaf] <= one.bound_hard_ns[leaf]
+    planned = planned_fabric(before.measured, selected(before.measured), {})
+    found = plan(planned.edges, 0, planned.candidates, planned.counts)
+    assert found.steps[0].candidate.kind is Kind.FIBRE_SWAP
+    predicted_ns = found.steps[0].bounds_ns[leaf]
+    assert one.bound_conditional_ns[leaf] == pytest.approx(predicted_ns, rel=0.3)
+
+
+def test_a_declared_asymmetry_moves_no_hard_interval() -> None:
+    """It is taken off the samples and given back to causality: both ends of every clock's hard
+    interval stay, to a quantum, whether it is right or wrong."""
+    run, without = solved(100.0)
+    _, with_it = solved(100.0, known_ns=100.0, sd_ns=1.0)
+    _, wrong = solved(100.0, known_ns=-300.0, sd_ns=1.0)
+    for found in (with_it, wrong):
+        for w in (0, 1):
+            one, other = found.windows[w], without.windows[w]
+            for clock in range(1, len(run.model.clocks)):
+                error = abs(true_error_ns(run, found, w, clock))
+                assert error <= one.bound_hard_ns[clock]
+                far = abs(int(one.offset_ns[clock]) - int(other.offset_ns[clock]))
+                assert one.bound_hard_ns[clock] <= other.bound_hard_ns[clock] + far + 2.5

@@ -4,11 +4,10 @@
 import numpy as np
 import pytest
 
-from correction.engine import solve
+from correction.engine import selected, solve
 from correction.mesh.solve import solve_mesh
 from correction.planned_edges import planned_fabric
 from correction.planning import Kind, plan, with_candidate
-from correction.selection import select_bad_links
 from tests.support.rail_fabric import rail_stamps
 from tests.support.synthetic_fabric import Setup, draw
 
@@ -19,12 +18,7 @@ H2 = 1
 
 def given(found, machines=MACHINE):
     """Edges and candidates of a solution."""
-    measured = found.measured
-    firm = np.array([link.firm for link in found.model.links], np.bool_)
-    selection = select_bad_links(
-        measured.eliminated, measured.unknowns.prior_sd_ns, np.flatnonzero(measured.in_loop & ~firm)
-    )
-    return planned_fabric(measured, selection, machines)
+    return planned_fabric(found.measured, selected(found.measured), machines)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,11 @@ from correction.calibration import Constants, Interval, SwapResult
 from correction.records import HOP_DTYPE, PACKET_DTYPE
 from tempotrace.cli import app
 from tempotrace.commands import correct_calibrate
-from tempotrace.commands.correct_calibrate import calibration_document, fabric_snippet
+from tempotrace.commands.correct_calibrate import (
+    calibration_document,
+    fabric_snippet,
+    swap_lines,
+)
 
 FABRIC = leaf_spine(leaves=2, spines=2, hosts_per_leaf=2)
 MODEL = FABRIC.model(FABRIC.switches[0].model)
@@ -117,9 +121,19 @@ def test_the_document_names_model_speed_and_point() -> None:
         sum_of_both=Interval(low_ns=470.0, high_ns=480.0),
         loops=2,
     )
-    swap = SwapResult(link="l", fibre_ns=60.0, ports_ns=40.0, sd_ns=3.0)
+    parts = {"fibre_ns": 60.0, "fibre_sd_ns": 0.5, "ports_ns": 40.0, "ports_sd_ns": 3.0}
+    swap = SwapResult(link="l", **parts)
     document = calibration_document({"sw/100G": found}, [swap])
     (constant,) = document["constants"]
     assert (constant["model"], constant["speed_gbps"], constant["loops"]) == ("sw", 100, 2)
     assert (constant["egress_latency_ns"], constant["egress_uncertainty_ns"]) == (355.0, 5.0)
-    assert document["swaps"] == [{"link": "l", "fibre_ns": 60.0, "ports_ns": 40.0, "sd_ns": 3.0}]
+    assert document["swaps"] == [{"link": "l", **parts}]
+
+
+def test_the_links_line_is_of_the_fibres_as_they_lie_now() -> None:
+    """Fibres of +60 before the swap are -60 after it, to half a ns."""
+    name = FABRIC.links[0].name
+    swap = SwapResult(link=name, fibre_ns=60.0, fibre_sd_ns=0.5, ports_ns=40.0, ports_sd_ns=3.0)
+    comment, line = swap_lines(FABRIC, swap)
+    assert comment.startswith(f"# {name}: ")
+    assert "asymmetry_ns: -60.0, asymmetry_sd_ns: 0.5" in line
