@@ -32,12 +32,14 @@ def oracle(
     """Weighted least squares without the links where `bad` ([link]) is true.
 
     `asymmetry_sd_ns` ([link]) gives the true sd of the healthy links' a_uv; the declared prior
-    serves if it is not given. Nothing is flagged.
+    serves if it is not given. Both may be of the declared links alone: further ties of the model
+    are as declared. Nothing is flagged.
     """
     count = len(measured.model.links)
     sd = measured.unknowns.prior_sd_ns.copy()
     if asymmetry_sd_ns is not None:
-        sd[:count] = np.maximum(asymmetry_sd_ns, 1e-3)
+        sd[: len(asymmetry_sd_ns)] = np.maximum(asymmetry_sd_ns, 1e-3)
+    bad = np.concatenate([bad, np.zeros(count - len(bad), np.bool_)])
     sd[:count][bad] = np.maximum(DROPPED_SD_NS, DROPPED_TO_HEALTHY * sd[:count][bad])
     estimate = posterior(measured.eliminated, sd)
     selection = Selection(

@@ -256,7 +256,7 @@ def _links_sampled_share(analysis: Analysis) -> float:
     for start_ns, end_ns in analysis.windows.tolist():
         captured_ns = samples["capture_collector_ns"]
         inside |= (captured_ns >= start_ns) & (captured_ns < end_ns)
-    links = [index for index, link in enumerate(analysis.model.links) if not link.access]
+    links = [index for index, link in enumerate(analysis.declared.links) if not link.access]
     directed = np.unique(2 * samples["link"][inside] + samples["reverse"][inside])
     return float(np.isin(directed // 2, links).sum() / (2 * len(links)))
 
@@ -276,7 +276,7 @@ def _samples_per_direction_min(analysis: Analysis) -> int:
     samples = analysis.samples
     fewest: list[int] = []
     roce = samples["queue_id"] > 0
-    links = [index for index, link in enumerate(analysis.model.links) if not link.access]
+    links = [index for index, link in enumerate(analysis.declared.links) if not link.access]
     for start_ns, end_ns in analysis.windows.tolist():
         inside = (samples["capture_collector_ns"] >= start_ns) & (
             samples["capture_collector_ns"] < end_ns
