@@ -22,6 +22,7 @@ from bmv2_lab.baseline_score import BaselineScore, message_packets, score_baseli
 from bmv2_lab.closed_loop_score import score_closed_loop
 from bmv2_lab.evidence import Evidence
 from bmv2_lab.lab_run import (
+    CLOCK_PAIRS_FILE,
     EXCHANGES_FILE,
     FABRIC_FILE,
     REPORTS_FILE,
@@ -108,7 +109,12 @@ def run_demo(
         write_lab_files(run, out)
         _export_spans(run, out, service, progress)
         progress("analyse", 0.0)
-        analysis = analyse(load_fabric(out / FABRIC_FILE), out / REPORTS_FILE, out / EXCHANGES_FILE)
+        analysis = analyse(
+            load_fabric(out / FABRIC_FILE),
+            out / REPORTS_FILE,
+            out / EXCHANGES_FILE,
+            out / CLOCK_PAIRS_FILE if run.lab.result.cross_stamps else None,
+        )
         progress("store", 0.0)
         publish(analysis, store)
         progress("score", 0.0)

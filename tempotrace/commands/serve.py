@@ -24,6 +24,9 @@ def serve(
     exchanges: Annotated[
         Path | None, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")
     ] = None,
+    clock_pairs: Annotated[
+        Path | None, typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps.")
+    ] = None,
     store_path: Annotated[
         Path | None, typer.Option("--store", help="Folder of the store; temporary by default.")
     ] = None,
@@ -41,7 +44,7 @@ def serve(
     ):
         analysis = None
         if reports is not None and exchanges is not None:
-            analysis = analyse(description, reports, exchanges)
+            analysis = analyse(description, reports, exchanges, clock_pairs)
             warn_of_refusals(analysis)
         if analysis is not None:
             publish(analysis, store)

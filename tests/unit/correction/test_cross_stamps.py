@@ -12,6 +12,7 @@ from controller.clock_pairs import (
     read_clock_pairs,
     write_clock_pairs,
 )
+from correction.certificate_check import check_certificate
 from correction.cross_stamps import (
     CROSS_STAMP_DTYPE,
     CrossStamps,
@@ -59,6 +60,8 @@ def test_an_access_links_asymmetry_is_found_through_the_machine(run) -> None:
     assert found.links.rejected[at]
     assert found.links.a_ns[at] == pytest.approx(ACCESS_NS, abs=30.0)
     assert 11.0 < found.links.sd_ns[at] < 16.0
+    proved = check_certificate(found.certificate)
+    assert proved["determined"] == len(found.model.clocks) - 1  # all but the ground
     for window in (0, 1, 2):
         for clock in range(16):
             error = abs(true_error_ns(run, found, window, clock))
