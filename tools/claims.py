@@ -4,6 +4,7 @@
 import argparse
 import json
 import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 Summary = dict[str, Any]
-BEGIN, END = "<!-- claims: begin -->", "<!-- claims: end -->"
 COLUMNS: tuple[tuple[str, Callable[[Summary], object]], ...] = (
     ("seed", lambda s: s["seed"]),
     ("raw PTP rms", lambda s: f"{s['sync']['ptp_raw_error_ns_rms']:.0f}"),
@@ -138,6 +138,114 @@ CLOCK_CRITERIA: tuple[tuple[str, Callable[[Summary], bool]], ...] = (
 )
 
 
+def _per_oracle(summary: Summary) -> float:
+    """Error over hosts and switches against the oracle's."""
+    found = summary["baselines"]
+    return float(found["engine_nodes_ns_rms"] / found["oracle_nodes_ns_rms"])
+
+
+def _share(part: int, whole: int) -> float:
+    """1 where there is nothing to find."""
+    return part / whole if whole else 1.0
+
+
+def _method(name: str, digits: int = 0) -> Callable[[Summary], object]:
+    return lambda s: f"{s['baselines'][name]:.{digits}f}"
+
+
+LARGE_COLUMNS: tuple[tuple[str, Callable[[Summary], object]], ...] = (
+    ("seed", lambda s: s["seed"]),
+    ("PTP clocks, rms", lambda s: f"{s['sync']['ptp_raw_error_ns_rms']:.0f}"),
+    ("PTP, window mean", _method("raw_ptp_ns_rms")),
+    ("residence only", _method("residence_only_ns_rms")),
+    ("host mesh", _method("host_mesh_ns_rms")),
+    ("least squares", _method("least_squares_ns_rms")),
+    ("corrected", _method("engine_ns_rms", 1)),
+    ("oracle", _method("oracle_ns_rms", 1)),
+    ("with switches", _method("engine_nodes_ns_rms", 1)),
+    ("/ oracle", lambda s: f"{_per_oracle(s):.3f}"),
+    ("hard bound median (covered)", lambda s: _bound(s, "hard")),
+    ("conditional bound median (covered)", lambda s: _bound(s, "conditional")),
+    ("flagged (unexplained)", lambda s: _flagged(s)),
+    (
+        "links > 30 ns found",
+        lambda s: f"{s['links']['clear_found']}/{s['links']['clear_true']}",
+    ),
+    (
+        "reported links > 20 ns",
+        lambda s: f"{s['links']['reported_true']}/{s['links']['reported']}",
+    ),
+    ("wall s", lambda s: f"{s['wall_s']:.0f}"),
+)
+LARGE_CRITERIA: tuple[tuple[str, Callable[[Summary], bool]], ...] = (
+    ("error of hosts and switches <= 1.1 x oracle", lambda s: _per_oracle(s) <= 1.1),
+    ("error of hosts and switches <= 1.5 x oracle", lambda s: _per_oracle(s) <= 1.5),
+    ("at most 5 % of the clocks flagged", lambda s: s["sync"]["nodes_flagged_share"] <= 0.05),
+    ("hard bound covers every host", lambda s: s["sync"]["bound_hard_coverage"] == 1.0),
+    (
+        "conditional bound covers >= 99.9 % of the hosts",
+        lambda s: s["sync"]["bound_conditional_coverage"] >= 0.999,
+    ),
+    (
+        "conditional bound's median <= 4 x rms of the same run",
+        lambda s: (
+            s["sync"]["bound_conditional_median_ns"] <= 4.0 * s["sync"]["corrected_error_ns_rms"]
+        ),
+    ),
+    (
+        "links beyond 30 ns found: >= 98 %",
+        lambda s: _share(s["links"]["clear_found"], s["links"]["clear_true"]) >= 0.98,
+    ),
+    (
+        "reported links truly beyond 20 ns: >= 98 %",
+        lambda s: _share(s["links"]["reported_true"], s["links"]["reported"]) >= 0.98,
+    ),
+)
+
+
+def large_totals(summaries: list[Summary]) -> list[str]:
+    """What holds over all seeds together."""
+    usable = [s for s in summaries if math.isfinite(_per_oracle(s))]
+    ratio = [_per_oracle(s) for s in usable]
+    clear = [(s["links"]["clear_found"], s["links"]["clear_true"]) for s in summaries]
+    told = [(s["links"]["reported_true"], s["links"]["reported"]) for s in summaries]
+    error = math.sqrt(
+        statistics.fmean(s["sync"]["corrected_error_ns_rms"] ** 2 for s in usable)
+        if usable
+        else math.nan
+    )
+    bound = _median([s["sync"]["bound_conditional_median_ns"] for s in usable])
+    covered = [s["sync"]["bound_conditional_coverage"] for s in usable]
+    mean_covered = statistics.fmean(covered) if covered else math.nan
+    flagged = statistics.fmean(
+        s["sync"]["nodes_flagged"] / (s["hosts"] + s["switches"]) for s in summaries
+    )
+    return [
+        "| over all seeds | |",
+        "|---|---:|",
+        f"| error / oracle, median and largest | {_median(ratio):.3f}, "
+        f"{max(ratio, default=math.nan):.2f} |",
+        f"| clocks flagged | {100 * flagged:.1f} % |",
+        f"| links beyond 30 ns found | {_sum(clear)} |",
+        f"| reported links truly beyond 20 ns | {_sum(told)} |",
+        f"| hosts within their conditional bound | {100 * mean_covered:.2f} % |",
+        f"| conditional bound / pooled error | {bound / error:.1f} |",
+    ]
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values) if values else math.nan
+
+
+def _sum(pairs: list[tuple[int, int]]) -> str:
+    return f"{sum(part for part, _ in pairs)}/{sum(whole for _, whole in pairs)}"
+
+
+def no_totals(_summaries: list[Summary]) -> list[str]:
+    """Nothing beyond the seeds' own."""
+    return []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Where a scenario's table stands, and what is in it."""
@@ -145,6 +253,10 @@ class Page:
     path: Path
     columns: tuple[tuple[str, Callable[[Summary], object]], ...]
     criteria: tuple[tuple[str, Callable[[Summary], bool]], ...]
+    marker: str = "claims"
+    """The table stands between two comments, `NAME: begin` and `NAME: end`."""
+    totals: Callable[[list[Summary]], list[str]] = no_totals
+    """Lines of a table over all seeds."""
 
 
 DEMO_PAGE = Page(path=ROOT / "docs" / "claims.md", columns=COLUMNS, criteria=CRITERIA)
@@ -153,7 +265,14 @@ PAGES = {
         path=ROOT / "docs" / "transparent-clock.md",
         columns=CLOCK_COLUMNS,
         criteria=CLOCK_CRITERIA,
-    )
+    ),
+    "large-16x8": Page(
+        path=ROOT / "docs" / "claims.md",
+        columns=LARGE_COLUMNS,
+        criteria=LARGE_CRITERIA,
+        marker="claims-large",
+        totals=large_totals,
+    ),
 }
 
 
@@ -186,6 +305,8 @@ def table_of(page: Page, summaries: list[Summary]) -> str:
     lines += ["| " + " | ".join(str(cell(s)) for _, cell in page.columns) + " |" for s in summaries]
     lines += ["", f"| criterion | seeds of {len(summaries)} |", "|---|---:|"]
     lines += [f"| {name} | {sum(holds(s) for s in summaries)} |" for name, holds in page.criteria]
+    totals = page.totals(summaries)
+    lines += ["", *totals] if totals else []
     return "\n".join(lines)
 
 
@@ -212,9 +333,10 @@ def main() -> int:
     if options.dry_run:
         print(table)
         return 0
-    head, rest = page.path.read_text(encoding="utf-8").split(BEGIN)
-    tail = rest.split(END)[1]
-    page.path.write_text(f"{head}{BEGIN}\n{table}\n{END}{tail}", encoding="utf-8")
+    begin, end = f"<!-- {page.marker}: begin -->", f"<!-- {page.marker}: end -->"
+    head, rest = page.path.read_text(encoding="utf-8").split(begin)
+    tail = rest.split(end)[1]
+    page.path.write_text(f"{head}{begin}\n{table}\n{end}{tail}", encoding="utf-8")
     return 0
 
 

@@ -23,6 +23,8 @@ MORE_BAD = 1
 """So many links beyond the fewest may be bad."""
 AGREE_NS = 1.0
 """A link's measurement without noise agrees if it is so near."""
+BLURRED_NS = 15.0
+"""The same of a link with noise: three standard deviations of a healthy one."""
 REACH_NS = 2_000.0
 """No explanation of interest moves a clock further: four times the largest asymmetry."""
 
@@ -30,7 +32,14 @@ REACH_NS = 2_000.0
 class LeastBad:
     """The fewest bad links under conditions; clock 0 is the ground and stays at 0."""
 
-    def __init__(self, u: np.ndarray, v: np.ndarray, y_ns: np.ndarray, clocks: int) -> None:
+    def __init__(
+        self,
+        u: np.ndarray,
+        v: np.ndarray,
+        y_ns: np.ndarray,
+        clocks: int,
+        agree_ns: float = AGREE_NS,
+    ) -> None:
         links = len(u)
         rows = np.arange(links)
         incidence = csc_array(
@@ -47,8 +56,8 @@ class LeastBad:
         self._clocks = clocks
         self._cost = np.r_[np.zeros(clocks), np.ones(links)]
         self._agree = (
-            LinearConstraint(hstack([incidence, -slack]), -np.inf, y_ns + AGREE_NS),
-            LinearConstraint(hstack([incidence, slack]), y_ns - AGREE_NS, np.inf),
+            LinearConstraint(hstack([incidence, -slack]), -np.inf, y_ns + agree_ns),
+            LinearConstraint(hstack([incidence, slack]), y_ns - agree_ns, np.inf),
         )
         self._integral = np.r_[np.zeros(clocks), np.ones(links)]
 
@@ -79,29 +88,70 @@ class Determined:
     """Bad links of the best explanation."""
     clock: np.ndarray
     """[clock]: bool."""
+    offsets_ns: np.ndarray
+    """Of one of the best explanations."""
 
 
 def determined(u: np.ndarray, v: np.ndarray, y_ns: np.ndarray, clocks: int) -> Determined:
     """Which clocks have one place, whatever the explanation."""
     problem = LeastBad(u, v, y_ns, clocks)
     fewest, offsets = problem.solve()
-    unique = np.ones(clocks, np.bool_)
-    for clock in range(1, clocks):
-        here = float(offsets[clock])
-        for low, high in ((here + UNIQUE_NS, REACH_NS), (-REACH_NS, here - UNIQUE_NS)):
-            if problem.solve(clock, low, high)[0] <= fewest + MORE_BAD:
-                unique[clock] = False
-                break
-    return Determined(fewest=int(fewest), clock=unique)
+    unique = np.array(
+        [
+            clock == 0 or not has_rival(problem, fewest, clock, float(offsets[clock]), UNIQUE_NS)
+            for clock in range(clocks)
+        ]
+    )
+    return Determined(fewest=int(fewest), clock=unique, offsets_ns=offsets)
+
+
+def has_rival(
+    problem: LeastBad, fewest: float, clock: int, here_ns: float, unique_ns: float
+) -> bool:
+    """An explanation with at most MORE_BAD links more puts the clock elsewhere."""
+    sides = ((here_ns + unique_ns, REACH_NS), (-REACH_NS, here_ns - unique_ns))
+    return any(problem.solve(clock, *side)[0] <= fewest + MORE_BAD for side in sides)
+
+
+def blurred_rivals(fabric: MeshFabric, truth: Determined, clocks: np.ndarray) -> int:
+    """How many of these clocks have a rival once links agree only to within BLURRED_NS.
+
+    Within one explanation a clock may then be anywhere in twice that.
+    """
+    count = fabric.leaves * fabric.spines
+    problem = LeastBad(
+        fabric.edges.u[:count],
+        fabric.edges.v[:count],
+        symmetric_where_healthy(fabric),
+        fabric.leaves + fabric.spines,
+        BLURRED_NS,
+    )
+    fewest, _ = problem.solve()
+    away = UNIQUE_NS + 2.0 * BLURRED_NS
+    return sum(
+        has_rival(problem, fewest, clock, float(truth.offsets_ns[clock]), away)
+        for clock in clocks.tolist()
+    )
+
+
+def symmetric_where_healthy(fabric: MeshFabric) -> np.ndarray:
+    """a of the links between switches, zero where it is no more than a healthy link's.
+
+    Moving every clock to its true place changes no explanation but its origin, so that these are
+    as good as measurements.
+    """
+    a_ns = fabric.a_ns[: fabric.leaves * fabric.spines]
+    return np.where(np.abs(a_ns) >= 20.0, a_ns, 0.0)
 
 
 def of_fabric(fabric: MeshFabric) -> Determined:
     """Of a drawn fabric's switches, as if its healthy links were symmetric and nothing noisy."""
     count = fabric.leaves * fabric.spines
-    a_ns = np.where(np.abs(fabric.a_ns) >= 20.0, fabric.a_ns, 0.0)[:count]
-    # moving every clock to its true place changes no explanation but its origin
     return determined(
-        fabric.edges.u[:count], fabric.edges.v[:count], a_ns, fabric.leaves + fabric.spines
+        fabric.edges.u[:count],
+        fabric.edges.v[:count],
+        symmetric_where_healthy(fabric),
+        fabric.leaves + fabric.spines,
     )
 
 
@@ -114,6 +164,8 @@ class Comparison:
     """By the oracle."""
     flagged_determined: int = 0
     """Of those, flagged by the mesh solve."""
+    flagged_blurred: int = 0
+    """Of those, with a rival within noise."""
     confident_undetermined: int = 0
     """Not flagged, though the oracle calls them undetermined."""
     confident: int = 0
@@ -133,7 +185,10 @@ def compare(fabric: MeshFabric, into: Comparison) -> None:
     switches = confident[: fabric.leaves + fabric.spines]
     into.switches += len(switches)
     into.determined += int(truth.clock.sum())
-    into.flagged_determined += int((truth.clock & ~switches).sum())
+    cautious = np.flatnonzero(truth.clock & ~switches)
+    into.flagged_determined += len(cautious)
+    if len(cautious):
+        into.flagged_blurred += blurred_rivals(fabric, truth, cautious)
     into.confident_undetermined += int((~truth.clock & switches).sum())
     error = np.abs(fabric.error_ns(solution.theta_ns))
     into.confident += int(confident.sum())
