@@ -9,7 +9,7 @@ processor time per report, the best of the rounds.
 
 import argparse
 import time
-from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,29 +39,21 @@ class Stages:
     def run(self, batches: list[ReportBatch]) -> None:
         """Take the batches; adds to `spent_ns`."""
         for batch in batches:
-            view = BatchView(
-                address_of(batch.buffer),
-                address_of(batch.start),
-                address_of(batch.byte_count),
-                address_of(batch.capture_collector_ns),
-                address_of(batch.destination),
-                batch.count,
-            )
+            view = BatchView(*batch.addresses(), batch.count, len(batch.buffer))
             rows = self.collector._decoded_rows.addresses
             tables = self.collector._arrays.addresses
-            self._time("decode", lambda: decode_all(view, tables, rows, address_of(self.totals)))  # noqa: B023
-            self._time("feed", lambda: self.collector.feed_batch(batch))  # noqa: B023
-            finished = self._time("drain", self.collector.drain)
-            self._time(
-                "samples",
-                lambda: self.sampler.samples(finished.packets, finished.hops, self.rejects),  # noqa: B023
-            )
-
-    def _time(self, stage: str, work: Callable[[], object]) -> object:
-        started_ns = time.process_time_ns()
-        result = work()
-        self.spent_ns[stage] += time.process_time_ns() - started_ns
-        return result
+            now = time.process_time_ns
+            times = [now()]
+            decode_all(view, tables, rows, address_of(self.totals))
+            times.append(now())
+            self.collector.feed_batch(batch)
+            times.append(now())
+            finished = self.collector.drain()
+            times.append(now())
+            self.sampler.samples(finished.packets, finished.hops, self.rejects)
+            times.append(now())
+            for stage, (start, end) in zip(self.spent_ns, pairwise(times), strict=True):
+                self.spent_ns[stage] += end - start
 
 
 def main() -> None:
@@ -103,9 +95,8 @@ def main() -> None:
                 best[stage] = min(best.get(stage, 1e9), spent_ns / reports)
         decode, feed, drain, samples = best.values()
         total = feed + drain + samples
-        print(
-            f"{kind.value:18}{decode:8.0f}{feed - decode:14.0f}{drain:8.0f}{samples:9.0f}{total:8.0f}"
-        )
+        columns = f"{decode:8.0f}{feed - decode:14.0f}{drain:8.0f}{samples:9.0f}{total:8.0f}"
+        print(f"{kind.value:18}{columns}")
         counters = stages.collector.counters
         waiting = int(stages.collector._join_tables.state[j.J_PENDING])
         assert counters.decoded == counters.received, counters

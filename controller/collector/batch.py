@@ -8,6 +8,7 @@ says how many rows are in use, so that one batch can be filled again and again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,12 @@ class ReportBatch:
     count: int = 0
     """Rows in use."""
     destinations: list[Destination] = field(default_factory=lambda: [UNKNOWN_DESTINATION])
+    _arrays: tuple[NDArray[Any] | None, ...] = field(
+        default=(None, None, None, None, None), repr=False, compare=False
+    )
+    _addresses: tuple[int, int, int, int, int] = field(
+        default=(0, 0, 0, 0, 0), repr=False, compare=False
+    )
 
     @classmethod
     def empty(cls, *, rows: int, buffer_bytes: int) -> "ReportBatch":
@@ -44,10 +51,40 @@ class ReportBatch:
             destination=np.zeros(rows, np.int32),
         )
 
+    def addresses(self) -> tuple[int, int, int, int, int]:
+        """Where buffer, start, byte_count, capture_collector_ns and destination lie.
+
+        Asking numpy takes a microsecond each, so that a batch that is filled again remembers.
+        """
+        arrays = (
+            self.buffer,
+            self.start,
+            self.byte_count,
+            self.capture_collector_ns,
+            self.destination,
+        )
+        if any(now is not then for now, then in zip(arrays, self._arrays, strict=True)):
+            self._arrays = arrays
+            self._addresses = (
+                _address(self.buffer, np.uint8),
+                _address(self.start, np.int64),
+                _address(self.byte_count, np.int32),
+                _address(self.capture_collector_ns, np.int64),
+                _address(self.destination, np.int32),
+            )
+        return self._addresses
+
     def payload(self, row: int) -> memoryview:
         """The datagram of one row."""
         start = int(self.start[row])
         return self.buffer.data[start : start + int(self.byte_count[row])]
+
+
+def _address(array: NDArray[Any], kind: type[np.generic]) -> int:
+    """Where an array lies that compiled loops will read as elements of a kind."""
+    if array.dtype != kind or not array.flags.c_contiguous:
+        raise TypeError(f"a contiguous array of {kind.__name__} is needed, got {array.dtype}")
+    return int(array.ctypes.data)
 
 
 def batch_of_payloads(

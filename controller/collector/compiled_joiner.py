@@ -16,7 +16,7 @@ from controller.collector.loads import address_of
 from controller.telemetry.postcards import PIECES_PER_PACKET_MAX, PathJoiner
 from controller.telemetry.report import Report
 
-_NO_BATCH = BatchView(0, 0, 0, 0, 0, 0)
+_NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0)
 
 
 class CompiledJoiner:
@@ -34,6 +34,7 @@ class CompiledJoiner:
         self._reference = reference
         self._node_rows = node_rows
         self._progress = np.zeros(run.P_COLUMNS, np.int64)
+        self._rows_at = address_of(self._progress), address_of(tables.state)
 
     @property
     def complete_count(self) -> int:
@@ -80,8 +81,7 @@ class CompiledJoiner:
                 _NO_BATCH,
                 self._fabric,
                 rows,
-                address_of(self._progress),
-                address_of(self._tables.state),
+                *self._rows_at,
                 0,
             )
             if code == run.FINISHED:

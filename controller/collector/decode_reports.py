@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from controller.collector import columns as c
 from controller.collector.columns import ReasonCode
+from controller.collector.content_hash import content_hash
 from controller.collector.decode_int import bitmap_words, decode_report_values
 from controller.collector.decode_packet import decode_inner
 from controller.collector.fabric_tables import FabricTables, node_at, node_row
@@ -20,13 +21,10 @@ from controller.collector.loads import (
     address_of,
     be16,
     be32,
-    be64,
     count_up,
     get,
     get32,
-    mix,
     put,
-    u8,
 )
 
 DATAGRAMS_PER_CHUNK = 256
@@ -93,39 +91,24 @@ class BatchView(NamedTuple):
     destination: int
     """int32 per datagram: row of the destination in the sender table."""
     datagrams: int
-
-
-@part
-def content_hash(start: int, end: int, seed: int) -> int:
-    """64 bits that stand for a payload."""
-    a = seed ^ (end - start)
-    b = seed ^ 0x1E3779B97F4A7C15
-    at = start
-    while at + 32 <= end:
-        a = mix(be64(at) ^ 0x2545F4914F6CDD1D, be64(at + 8) ^ a)
-        b = mix(be64(at + 16) ^ 0x5851F42D4C957F2D, be64(at + 24) ^ b)
-        at += 32
-    while at + 8 <= end:
-        a = mix(be64(at) ^ 0x369DEA0F31A53F85, a ^ 0x14057B7EF767814F)
-        at += 8
-    if at < end:
-        rest = 0
-        while at < end:
-            rest = rest << 8 | u8(at)
-            at += 1
-        b = mix(rest ^ 0x14D049BB133111EB, b ^ 0x3F58476D1CE4E5B9)
-    return mix(a ^ 0x2545F4914F6CDD1D, b ^ 0x5851F42D4C957F2D)
+    buffer_bytes: int
 
 
 @routine
 def decode_chunk(batch: BatchView, first: int, tables: FabricTables, rows: DecodedRows) -> int:
-    """Decode datagrams from `first` on; returns how many there was room for."""
+    """Decode datagrams from `first` on; returns how many there was room for.
+
+    -1 for one that is not inside the buffer, which is the caller's mistake.
+    """
     report_count = 0
     hop_count = 0
     count = min(batch.datagrams - first, DATAGRAMS_PER_CHUNK)
     for index in range(count):
-        offset = batch.buffer + get(batch.start, first + index)
+        start = get(batch.start, first + index)
         byte_count = get32(batch.byte_count + 4 * (first + index))
+        if start < 0 or byte_count > _PAYLOAD_BYTES_MAX or start + byte_count > batch.buffer_bytes:
+            return -1
+        offset = batch.buffer + start
         if (
             report_count + byte_count // _REPORT_BYTES_MIN >= REPORT_ROWS
             or hop_count + byte_count // 4 >= HOP_ROWS
@@ -288,6 +271,8 @@ def _decode_all_entry(digest: int) -> Any:  # noqa: ANN401
         done = 0
         while done < batch.datagrams:
             taken = decode_chunk(batch, done, tables, rows)
+            if taken < 0:
+                return taken
             for index in range(taken):
                 datagram = rows.datagrams + index * c.D_BYTES
                 status = get(datagram, c.D_STATUS)

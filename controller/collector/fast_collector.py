@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from controller.collector import columns as c
+from controller.collector import join_state as j
 from controller.collector import run_batch as run
 from controller.collector.arrivals import ArrivalLog, NotedSenders
 from controller.collector.batch import ReportBatch
@@ -26,7 +27,7 @@ from controller.collector.path_rows import PathTables
 from controller.collector.seen_table import CompiledSeen
 from controller.collector.senders import SenderTable
 from controller.fabric import Fabric
-from controller.telemetry.collector import Collector
+from controller.telemetry.collector import Collector, Destination
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.rejected import SAMPLES_PER_NODE
 from controller.telemetry.topology import TelemetryFabric
@@ -51,7 +52,8 @@ class FastCollector(Collector):
         timelines = self._timelines
         node_ids = timelines.node_ids.tolist()
         node_rows = {node_id: row for row, node_id in enumerate(node_ids)}
-        self._arrays = fabric_tables(self._fabric, seed=secrets.randbits(_SEED_BITS) | 1)
+        seed = secrets.randbits(_SEED_BITS) | 1
+        self._arrays = fabric_tables(self._fabric, seed=seed)
         compiled = self._arrays.nodes[:, c.N_COMPILED]
         compiled_rows = {node_id: row for node_id, row in node_rows.items() if compiled[row]}
         self._arrivals = arrivals
@@ -61,7 +63,7 @@ class FastCollector(Collector):
             else NotedSenders(node_ids, compiled_rows, arrivals)
         )
         self._trackers = self._senders
-        self._compiled_seen = CompiledSeen()
+        self._compiled_seen = CompiledSeen(seed=seed)
         self._seen = self._compiled_seen
         self._join_tables = JoinTables(
             timelines, port_count=len(self._arrays.far_ends), window_ns=join_window_ns
@@ -78,36 +80,34 @@ class FastCollector(Collector):
         self._progress = np.zeros(run.P_COLUMNS, np.int64)
         self._progress[run.P_REJECTED_SAMPLES] = address_of(self._samples)
         self._progress[run.P_STRANGERS] = len(node_ids)
+        self._destinations: list[Destination] = []
+        self._destination_rows = np.zeros(0, np.int64)
+        self._rows_at = (
+            address_of(self._progress),
+            address_of(self._join_tables.state),
+            address_of(self._compiled_seen.state),
+        )
 
     def feed_batch(self, batch: ReportBatch) -> None:
         """Take all datagrams of a batch, in order."""
+        if batch.count > min(len(batch.start), len(batch.byte_count), len(batch.destination)):
+            raise ValueError("a batch of more datagrams than its arrays have rows")
         self._received += batch.count
-        destination_rows = np.array(
-            [self._senders.destination_row(item) for item in batch.destinations], np.int64
-        )
-        view = BatchView(
-            address_of(batch.buffer),
-            address_of(batch.start),
-            address_of(batch.byte_count),
-            address_of(batch.capture_collector_ns),
-            address_of(batch.destination),
-            batch.count,
-        )
+        view = BatchView(*batch.addresses(), batch.count, len(batch.buffer))
+        if batch.destinations != self._destinations:
+            self._destinations = list(batch.destinations)
+            rows = [self._senders.destination_row(item) for item in batch.destinations]
+            self._destination_rows = np.array(rows, np.int64)
+            self._progress[run.P_DESTINATION_ROWS] = address_of(self._destination_rows)
         progress = self._progress
-        progress[: run.P_SENDERS] = 0
-        progress[run.P_DESTINATION_ROWS] = address_of(destination_rows)
+        progress[: run.P_AT_HAND] = 0
         arrivals = self._arrivals
         while True:
             progress[run.P_ARRIVALS] = 0 if arrivals is None else arrivals.reserve(batch.count)
-            progress[run.P_SENDERS] = address_of(self._senders.rows)
+            progress[run.P_SENDERS] = self._senders.address
             progress[run.P_DESTINATIONS] = self._senders.rows.shape[2]
             code = run.run_batch(
-                view,
-                self._arrays.addresses,
-                self._decoded_rows.addresses,
-                address_of(progress),
-                address_of(self._join_tables.state),
-                address_of(self._compiled_seen.state),
+                view, self._arrays.addresses, self._decoded_rows.addresses, *self._rows_at
             )
             if code == run.FINISHED:
                 break
@@ -116,10 +116,16 @@ class FastCollector(Collector):
                 self._senders.make(at_hand)
             elif code == run.ASK_REFERENCE:
                 self._take_with_reference(batch, at_hand)
+            elif code == run.OUTSIDE_BUFFER:
+                raise ValueError("a batch with a datagram outside its buffer")
             else:
                 self._compiled_joiner.answer(code)
-        self._keep_samples(batch)
-        self._add_counts()
+        self._add_counts(batch)
+
+    @property
+    def finished_count(self) -> int:
+        """Packets that `drain` would hand over now."""
+        return int(self._join_tables.state[j.J_PACKET_COUNT])
 
     def _take_with_reference(self, batch: ReportBatch, row: int) -> None:
         self._join_tables.hand_over_epochs()
@@ -140,7 +146,7 @@ class FastCollector(Collector):
                 self._rejected_samples.add(bytes(batch.payload(row)))
         self._samples[:, 0] = 0
 
-    def _add_counts(self) -> None:
+    def _add_counts(self, batch: ReportBatch) -> None:
         """Add what the compiled loop has counted to the totals."""
         counts = self._progress[run.P_DECODED :].tolist()
         first = run.P_DECODED
@@ -151,7 +157,10 @@ class FastCollector(Collector):
         for name, count in zip(_TSTAMP_NAMES, missing, strict=True):
             if count:
                 self._missing.counts[name] += count
-        for code, count in enumerate(counts[run.P_REJECTED - first :]):
+        rejected = counts[run.P_REJECTED - first :]
+        if any(rejected):
+            self._keep_samples(batch)
+        for code, count in enumerate(rejected):
             if count:
                 self._rejected[c.reason_of(code)] += count
         self._progress[first:] = 0

@@ -76,6 +76,13 @@ class PathTables(PathRecords):
     ) -> None:
         super().__init__(fabric, timelines)
         self._tables = tables
+        self._faults = np.zeros((2, len(StampFault)), np.int64)
+        self._epochs_found = np.zeros((_EPOCHS_PER_CALL, 3), np.int64)
+        self._rows_at = (
+            address_of(timelines.state),
+            address_of(self._faults),
+            address_of(self._epochs_found),
+        )
         self._row_of = {node_id: row for row, node_id in enumerate(timelines.node_ids.tolist())}
 
     def append(
@@ -126,19 +133,18 @@ class PathTables(PathRecords):
         packet_count, hop_count = int(state[j.J_PACKET_COUNT]), int(state[j.J_PATH_HOP_COUNT])
         packets, hops = tables.take_rows(packet_count, hop_count)
         addresses = tables.addresses[: int(state[j.J_ADDRESS_COUNT])].copy()
-        faults = np.zeros((2, len(StampFault)), np.int64)
-        epochs = np.zeros((_EPOCHS_PER_CALL, 3), np.int64)
+        self._faults[:] = 0
         begun = place_stamps(
             address_of(packets),
             packet_count,
             address_of(hops),
             address_of(tables.path_hop_nodes),
-            address_of(self._timelines.state),
-            address_of(faults),
-            address_of(epochs),
+            *self._rows_at,
         )
-        self._timelines.add_faults(faults)
-        self._timelines.add_epochs(epochs[: min(begun, _EPOCHS_PER_CALL)])
+        if self._faults.any():
+            self._timelines.add_faults(self._faults)
+        if begun:
+            self._timelines.add_epochs(self._epochs_found[: min(begun, _EPOCHS_PER_CALL)])
         for column in (j.J_PACKET_COUNT, j.J_PATH_HOP_COUNT, j.J_ADDRESS_COUNT):
             state[column] = 0
         if len(addresses):

@@ -34,6 +34,9 @@ ASK_SENDER = 5
 ASK_REFERENCE = 6
 """The reference decoder has to take the datagram at hand."""
 
+OUTSIDE_BUFFER = 7
+"""A datagram of the batch is not in its buffer."""
+
 P_CHUNK_FIRST = 0
 """Datagram of the batch that the chunk begins with."""
 P_CHUNK_COUNT = 1
@@ -215,8 +218,11 @@ def _run_entry(digest: int) -> Any:  # noqa: ANN401
                         code = FINISHED
                     break
                 first += count
-                count = decode_chunk(batch, first, tables, rows)
                 number = 0
+                count = decode_chunk(batch, first, tables, rows)
+                if count < 0:
+                    code = OUTSIDE_BUFFER
+                    break
                 for ahead in range(min(_AHEAD, count)):
                     expect(seen, get(rows.datagrams + ahead * c.D_BYTES, c.D_CONTENT))
                 continue

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.collector.content_hash import content_hash
 from controller.collector.kernel import SOURCES_DIGEST, entry, part
 from controller.collector.loads import address_of, get, prefetch, put
 from controller.telemetry.seen import REPORTS_REMEMBERED, SeenReports, Sight, digest_and_number
@@ -106,18 +107,24 @@ def _look_entry(digest: int) -> Any:  # noqa: ANN401
     return entry(look_one)
 
 
+def _hash_entry(digest: int) -> Any:  # noqa: ANN401
+    def hash_one(start: int, end: int, seed: int) -> int:
+        """`content_hash`, for callers that are not compiled."""
+        return content_hash(start, end, seed) if digest != 0 else 0
+
+    return entry(hash_one)
+
+
 look_one = _look_entry(SOURCES_DIGEST)
+hash_one = _hash_entry(SOURCES_DIGEST)
 
 
 class CompiledSeen(SeenReports):
-    """`SeenReports` in the tables of the compiled loop.
+    """`SeenReports` in the tables of the compiled loop, whose hash has a `seed`."""
 
-    The contents that Python looks up are hashed by Python: a datagram is always looked up on the
-    same side, so that the two hashes need not agree.
-    """
-
-    def __init__(self, *, remembered: int = REPORTS_REMEMBERED) -> None:
+    def __init__(self, *, seed: int, remembered: int = REPORTS_REMEMBERED) -> None:
         self._arrays = seen_tables(remembered=remembered)
+        self._seed = seed
         self.state = self._arrays.state
 
     def __len__(self) -> int:
@@ -126,4 +133,8 @@ class CompiledSeen(SeenReports):
     def look(self, content: bytes) -> Sight:
         """What the content is; it counts as seen from now on."""
         digest, number = digest_and_number(content)
+        if content.startswith(number):  # as the compiled loop has it: the number comes first
+            payload = np.frombuffer(content, np.uint8)
+            start = address_of(payload)
+            digest = hash_one(start + len(number), start + len(content), self._seed)
         return SIGHTS[look_one(address_of(self.state), digest, int.from_bytes(number, "big"))]

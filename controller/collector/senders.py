@@ -69,6 +69,8 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
         self._destinations: dict[Destination, int] = {}
         self.rows: NDArray[np.int64] = np.zeros((len(node_ids), HW_IDS, 1), np.int64)
         """Per node, hw id and destination: address of the sender's row, 0 for none."""
+        self.address = address_of(self.rows)
+        """Where `rows` lie."""
 
     def get(self, key: SenderKey, default: _T = None) -> SequenceTracker | _T:  # type: ignore[assignment]
         """The sender's tracker; one that the compiled loop shares is made at once."""
@@ -79,7 +81,8 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
         if row is None:
             return default
         made = self[key] = self.new_tracker(key)
-        self.rows[row, key.hw_id, self.destination_row(key.destination)] = address_of(made.row)
+        destination = self.destination_row(key.destination)  # may make the array longer
+        self.rows[row, key.hw_id, destination] = address_of(made.row)
         return made
 
     def new_tracker(self, key: SenderKey) -> CompiledTracker:
@@ -93,6 +96,7 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
             grown = np.zeros((*self.rows.shape[:2], 2 * self.rows.shape[2]), np.int64)
             grown[:, :, : self.rows.shape[2]] = self.rows
             self.rows = grown
+            self.address = address_of(grown)
         return number
 
     def make(self, place: int) -> None:
