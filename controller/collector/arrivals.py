@@ -99,7 +99,5 @@ class NotedSenders(SenderTable):
         self, key: SenderKey, default: SequenceTracker | None = None
     ) -> SequenceTracker:
         """The sender's tracker; made at once for every dialect."""
-        tracker = super().get(key)
-        if tracker is None:
-            tracker = self[key] = self.new_tracker(key)
-        return tracker
+        tracker: SequenceTracker | None = super().get(key)
+        return self.setdefault(key, self.new_tracker(key)) if tracker is None else tracker

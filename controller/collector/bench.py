@@ -17,7 +17,8 @@ from controller.collector.fast_collector import FastCollector
 from controller.fabric import Fabric
 from controller.fabric_model import fabric_model
 from controller.telemetry.topology import telemetry_fabric
-from correction.links import JoinCounters, fabric_samples, port_index
+from correction.links import JoinCounters
+from correction.links_fast import FabricSampler
 
 SECONDS = 4.0
 """Processor time of each measurement."""
@@ -32,8 +33,7 @@ class Pipeline:
 
     def __init__(self, fabric: Fabric) -> None:
         self.collector = FastCollector(telemetry_fabric(fabric))
-        self._model = fabric_model(fabric)
-        self._ports = port_index(self._model)
+        self._sampler = FabricSampler(fabric_model(fabric))
         self._rejects = JoinCounters()
         self._next_drain_ns = 0
         self.samples = 0
@@ -45,9 +45,7 @@ class Pipeline:
     def drain(self) -> None:
         """Make link samples of what is finished."""
         finished = self.collector.drain()
-        found = fabric_samples(
-            finished.packets, finished.hops, self._model, self._ports, self._rejects
-        )
+        found = self._sampler.samples(finished.packets, finished.hops, self._rejects)
         self.samples += len(found)
 
     def drain_in_time(self) -> None:
