@@ -39,7 +39,7 @@ class PlannedFabric:
     links: Int64s
     """[edge]: its link in the model."""
     counts: Bools
-    """[clock]: NICs and switches but the reference."""
+    """[clock]: NICs and switches that show stamps, but the reference."""
     candidates: tuple[Candidate, ...]
 
 
@@ -63,12 +63,15 @@ def planned_fabric(
     kinds = (ClockKind.NIC, ClockKind.SWITCH)
     counts = np.array([clock.kind in kinds for clock in model.clocks], np.bool_)
     counts[model.reference] = False
+    seen = np.zeros(len(model.clocks), np.bool_)
+    seen[np.unique(measured.ends[measured.prepared.link])] = True
+    counts &= seen
     own_sd = priors(model).own_sd_ns
     cable_sd = np.array([link.asymmetry_sd_ns for link in model.links])
     names = tuple(model.links[e].name if model.links[e].cable else "" for e in links.tolist())
     ports_sd = np.sqrt(np.maximum(own_sd**2 - cable_sd**2, 0.0))[links]
     candidates = [
-        *_probes(model, set(links.tolist()), own_sd),
+        *_probes(model, set(links.tolist()), own_sd, seen),
         *_cross_stamps(model, machines),
         *fibre_swaps(edges, model.reference, names, ports_sd),
         *_second_attachments(model, own_sd),
@@ -96,8 +99,10 @@ def _limits(measured: Measured, selection: Selection, edges: Edges) -> tuple[Flo
     return forward, backward
 
 
-def _probes(model: FabricModel, measured: set[int], own_sd_ns: Float64s) -> list[Candidate]:
-    """Links between switches that have no measurement in both directions."""
+def _probes(
+    model: FabricModel, measured: set[int], own_sd_ns: Float64s, seen: Bools
+) -> list[Candidate]:
+    """Links without a measurement in both directions between switches that do report."""
     return [
         Candidate(
             kind=Kind.PROBE,
@@ -110,6 +115,7 @@ def _probes(model: FabricModel, measured: set[int], own_sd_ns: Float64s) -> list
         )
         for number, link in enumerate(model.links)
         if link.cable and not link.access and number not in measured
+        if seen[link.a] and seen[link.b]
     ]
 
 

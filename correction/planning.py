@@ -24,7 +24,7 @@ CANDIDATES_MAX = 400
 """Solved for each step, the likeliest first; a solve of a large fabric takes a tenth of a second
 to a third."""
 STEPS_MAX = 8
-GAIN_SHARE_MIN = 0.01
+GAIN_SHARE_MIN = 0.03
 """A step that determines nothing must lower the largest bounds by this share of them."""
 SWAP_NOISE_SHARE = np.sqrt(0.5)
 """Before and after the swap are averaged."""

@@ -74,14 +74,20 @@ def find_misfits(
     stepped = np.zeros_like(jumped)
     jitter_ns = max((clock.stamp_jitter_ns for clock in model.clocks), default=0)
     quantum_ns = max((clock.stamp_unit_ns for clock in model.clocks), default=0)
+    # what is between the ends of a path through silent switches is noise of another size
+    silent = np.array([not (link.cable or link.firm) for link in model.links], np.bool_)
     for w in range(len(window_s)):
         seen = np.isfinite(misfit[w]) & ~left_out[w]
         if not seen.any():
             continue
+        typical_ns = np.zeros(len(model.links))
+        for kind in (silent, ~silent):
+            if (seen & kind).any():
+                typical_ns[kind] = np.median(misfit[w, seen & kind])
         limit = (
             MISFIT_NS
             + MISFIT_WANDERS * model.wander_ns_per_s_sqrt_s * window_s[w] ** 1.5
-            + max(TYPICAL_FACTOR * float(np.median(misfit[w, seen])), 4.0 * jitter_ns)
+            + np.maximum(TYPICAL_FACTOR * typical_ns, 4.0 * jitter_ns)
             + 2.0 * quantum_ns
         )
         # one step, however small: judged among the links that have enough samples to show it

@@ -63,6 +63,21 @@ def test_all_kinds_are_offered(run, found) -> None:
     assert probe.subject == "leaf1-spine1"
 
 
+def test_a_switch_that_reports_nothing_is_not_planned_for(run) -> None:
+    """Its clock does not count, and no link of it is to be probed."""
+    packet = np.repeat(np.arange(len(run.packets)), run.packets["hop_count"])
+    spine2 = run.hops["node_id"] == 102
+    count = np.bincount(packet[~spine2], minlength=len(run.packets))
+    packets = run.packets.copy()
+    packets["hop_count"], packets["first_hop"] = count, np.cumsum(count) - count
+    quiet = solve(packets, run.hops[~spine2], run.exchanges, run.model, run.windows)
+    fabric = given(quiet)
+    number = next(n for n, clock in enumerate(run.model.clocks) if clock.name == "spine2")
+    assert not fabric.counts[number]
+    assert fabric.counts.sum() == 8
+    assert not [one for one in fabric.candidates if one.kind is Kind.PROBE]
+
+
 def test_cross_stamps_narrow_a_host_as_predicted(run, found) -> None:
     """Predicted from the solve without them; then they are taken and everything is solved anew."""
     fabric = given(found)

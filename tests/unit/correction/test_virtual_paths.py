@@ -14,17 +14,24 @@ from tests.support.synthetic_fabric import Setup, draw
 FIRST_SPINE_ID = 101
 
 
-@pytest.fixture(scope="module")
-def run():
-    """4 x 2, whose spines' hops are taken out of every packet."""
-    made = draw(7, Setup(leaves=4, spines=2, hosts_per_leaf=1, windows=2, bad_share=0.0))
-    spine = made.hops["node_id"] >= FIRST_SPINE_ID
+MIXED = Setup(leaves=4, spines=2, hosts_per_leaf=1, windows=2, bad_share=0.0)
+
+
+def without_spines(made, node_ids):
+    """The run with the hops of these nodes taken out of every packet."""
+    gone = np.isin(made.hops["node_id"], list(node_ids))
     packet = np.repeat(np.arange(len(made.packets)), made.packets["hop_count"])
-    made.hops = made.hops[~spine]
-    count = np.bincount(packet[~spine], minlength=len(made.packets))
+    made.hops = made.hops[~gone]
+    count = np.bincount(packet[~gone], minlength=len(made.packets))
     made.packets["hop_count"] = count
     made.packets["first_hop"] = np.cumsum(count) - count
     return made
+
+
+@pytest.fixture(scope="module")
+def run():
+    """4 x 2, whose spines report nothing."""
+    return without_spines(draw(7, MIXED), {FIRST_SPINE_ID, FIRST_SPINE_ID + 1})
 
 
 def test_each_pair_of_outer_ports_is_a_path(run) -> None:
@@ -54,6 +61,30 @@ def test_hosts_are_bounded_across_silent_switches(run) -> None:
             assert one.bound_conditional_ns[clock] > 60.0
     spines = range(8, 10)
     assert all(found.windows[0].status[clock] == Status.FLOATING for clock in spines)
+
+
+def test_one_silent_switch_among_others_makes_no_clock_step() -> None:
+    """Noise of microseconds over the silent spine is that of its paths, beside cables of some ns:
+    no clock is withheld, and all bounds hold."""
+    made = without_spines(draw(7, MIXED), {102})
+    found = solve(made.packets, made.hops, made.exchanges, made.model, made.windows)
+    assert not found.findings
+    spine2 = next(n for n, clock in enumerate(made.model.clocks) if clock.name == "spine2")
+    for clock in range(1, len(made.model.clocks)):
+        if clock != spine2:
+            error = abs(true_error_ns(made, found, 0, clock))
+            assert found.windows[0].status[clock] == Status.OK
+            assert error <= found.windows[0].bound_hard_ns[clock]
+            assert error <= found.windows[0].bound_conditional_ns[clock] < 100.0
+
+
+def test_a_step_of_a_leaf_is_found_over_silent_spines() -> None:
+    """20 us in the middle of a window: the leaf, or its host, is withheld there."""
+    at_ns = 2.5e9
+    made = without_spines(draw(7, MIXED, steps={5: (at_ns, 20_000)}), {101, 102})
+    found = solve(made.packets, made.hops, made.exchanges, made.model, made.windows)
+    stepped = found.windows[0].status == Status.INCONSISTENT
+    assert stepped[5] or stepped[1]
 
 
 def test_where_all_switches_report_there_are_no_paths() -> None:
