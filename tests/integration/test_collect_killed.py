@@ -29,7 +29,7 @@ from tests.support.nats_server import nats_server
 COMMAND = (sys.executable, "-m", "tempotrace.entry", "collect")
 SUBJECT = "fabric.packets"
 PARTS_BEFORE_KILL = 5
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class _Collector:
@@ -98,7 +98,7 @@ def _load(tmp_path):
         port = probe.getsockname()[1]
     sender = PathSender(load_fabric(path), port)
     ended = threading.Event()
-    thread = threading.Thread(target=sender.send_until, args=(ended.is_set,))
+    thread = threading.Thread(target=sender.send_until, args=(ended,))
     thread.start()
     yield path, port, sender
     ended.set()

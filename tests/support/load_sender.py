@@ -2,7 +2,7 @@
 """Reports of whole paths over real UDP, without a pause, whoever listens."""
 
 import socket
-from collections.abc import Callable
+import threading
 from contextlib import ExitStack, suppress
 
 from controller.fabric import Fabric
@@ -11,6 +11,9 @@ from tests.support.telemetry_reports import PATH_HOPS, ReportSender, delayed, xd
 PACKET_INTERVAL_UNITS = 20_000
 SOURCE_PORTS = 8
 """All reports of a packet come from one, as switches send them: workers share by it."""
+BURST = 20
+PAUSE_S = 0.005
+"""After each burst: the collector needs the processor, too."""
 PSN_COUNT = 1 << 24
 
 
@@ -24,14 +27,16 @@ class PathSender:
         self.packets = 0
         """Sent so far; packet n has the PSN n."""
 
-    def send_until(self, is_ended: Callable[[], bool]) -> None:
-        """Send one packet's three postcards after another."""
+    def send_until(self, ended: threading.Event) -> None:
+        """Send one packet's three postcards after another, some thousand reports a second."""
         with ExitStack() as stack:
             sockets = [
                 stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
                 for _ in range(SOURCE_PORTS)
             ]
-            while not is_ended() and self.packets < PSN_COUNT:
+            while self.packets < PSN_COUNT:
+                if self.packets % BURST == 0 and ended.wait(PAUSE_S):
+                    return
                 sock = sockets[self.packets % SOURCE_PORTS]
                 later = PACKET_INTERVAL_UNITS * self.packets
                 for node_id, values in PATH_HOPS:
