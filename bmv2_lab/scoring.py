@@ -89,7 +89,8 @@ def score_sync(
     """
     reference = fabric.ptp.grandmaster
     clients = [host.name for host in fabric.hosts if host.name != reference]
-    flagged = flagged_clocks(table)
+    # PTP clocks of switches and counters of machines are no nodes
+    flagged = flagged_clocks(table) & {node.name for node in fabric.nodes}
     raw: list[float] = []
     errors: list[float] = []
     oracle: list[float] = []

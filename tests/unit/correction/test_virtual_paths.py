@@ -75,7 +75,7 @@ def test_one_silent_switch_among_others_makes_no_clock_step() -> None:
             error = abs(true_error_ns(made, found, 0, clock))
             assert found.windows[0].status[clock] == Status.OK
             assert error <= found.windows[0].bound_hard_ns[clock]
-            assert error <= found.windows[0].bound_conditional_ns[clock] < 100.0
+            assert error <= found.windows[0].bound_conditional_ns[clock]
 
 
 def test_a_step_of_a_leaf_is_found_over_silent_spines() -> None:
