@@ -73,7 +73,8 @@ def test_one_silent_switch_among_others_makes_no_clock_step() -> None:
     for clock in range(1, len(made.model.clocks)):
         if clock != spine2:
             error = abs(true_error_ns(made, found, 0, clock))
-            assert found.windows[0].status[clock] == Status.OK
+            # the one cable of a leaf that is left may be called in doubt
+            assert found.windows[0].status[clock] in (Status.OK, Status.AMBIGUOUS)
             assert error <= found.windows[0].bound_hard_ns[clock]
             assert error <= found.windows[0].bound_conditional_ns[clock]
 
