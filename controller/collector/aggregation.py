@@ -35,6 +35,11 @@ class AggregationCounters:
     """Totals since the start."""
 
     link_samples: int
+    link_windows: int
+    """Rows of link statistics handed on."""
+    hop_windows: int
+    """Rows of queue statistics handed on."""
+    path_changes: int
     late_samples: int
     """Link samples that came after their window had been closed."""
     late_hops: int
@@ -59,7 +64,7 @@ class Aggregation:
         self.flow_paths = FlowPaths()
         self._changes: list[PathChange] = []
         self._left_out = JoinCounters()
-        self._samples = 0
+        self._samples = self._link_rows = self._hop_rows = self._change_count = 0
         self._newest_collector_ns = -(2**63)
 
     def add(self, packets: Packets, hops: Hops) -> None:
@@ -92,6 +97,9 @@ class Aggregation:
                 left_out.reject(reason, count)
         return AggregationCounters(
             link_samples=self._samples,
+            link_windows=self._link_rows,
+            hop_windows=self._hop_rows,
+            path_changes=self._change_count,
             late_samples=self._links.late_count,
             late_hops=self._hops.late_count,
             left_out=left_out,
@@ -102,4 +110,7 @@ class Aggregation:
     def _aggregates(self, links: LinkWindows, hops: HopWindows) -> Aggregates:
         changes = tuple(self._changes)
         self._changes.clear()
+        self._link_rows += len(links)
+        self._hop_rows += len(hops)
+        self._change_count += len(changes)
         return Aggregates(links=links, hops=hops, path_changes=changes)

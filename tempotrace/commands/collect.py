@@ -13,12 +13,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from controller.collector.aggregation import Aggregation, AggregationCounters
 from controller.collector.captures import STANDARD_INPUT
 from controller.collector.collect_capture import CaptureCollector
 from controller.collector.cores import make_core
 from controller.collector.outputs.pump import OutputPump
 from controller.collector.state import CollectorState
 from controller.fabric_file import load_fabric
+from controller.fabric_model import fabric_model
 from controller.telemetry.topology import telemetry_fabric
 from tempotrace.analysis import rejected_by_reason
 from tempotrace.commands import collect_status
@@ -92,6 +94,14 @@ def collect(
             "kernel writes (AF_PACKET; needs CAP_NET_RAW).",
         ),
     ] = None,
+    statistics: Annotated[
+        bool,
+        typer.Option(
+            "--statistics",
+            help="Also gather links, egress queues and paths by window: envelopes of one-way "
+            "differences, residence, queue depth, changes of path. They go to the outputs.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Decode reports into packets with their hops; show counts, losses and rejections."""
@@ -108,10 +118,13 @@ def collect(
     addresses = [host_and_port("--listen", text) for text in listen]
     description = load_fabric(fabric)
     run = token_hex(8)
+    aggregation = Aggregation(fabric_model(description)) if statistics else None
     if pcap is not None:
         capture = CaptureCollector(telemetry_fabric(description), make_core(description))
         with opened(output) as outputs, _progress(pcap) as update:
-            state = capture.run(pcap, OutputPump(outputs, run=run), progress=update)
+            state = capture.run(
+                pcap, OutputPump(outputs, run=run, aggregation=aggregation), progress=update
+            )
         hops = capture.hop_count
     else:
         if seconds is None and not output and metrics is None:
@@ -123,9 +136,12 @@ def collect(
             run=run,
             seconds=seconds,
             metrics=metrics,
+            aggregation=aggregation,
         )
         state, hops = receive(description, addresses, options)
     summary = collection_summary(state, hops)
+    if aggregation is not None:
+        summary["statistics"] = statistics_summary(aggregation.counters)
     if as_json:
         typer.echo(strict_text(summary))
     else:
@@ -180,6 +196,21 @@ def collection_summary(state: CollectorState, hops: int) -> dict[str, Any]:
     }
 
 
+def statistics_summary(counters: AggregationCounters) -> dict[str, Any]:
+    """Counters of the statistics, ready for JSON."""
+    return {
+        "link_samples": counters.link_samples,
+        "link_windows": counters.link_windows,
+        "hop_windows": counters.hop_windows,
+        "flows": counters.flows,
+        "path_changes": counters.path_changes,
+        "late_samples": counters.late_samples,
+        "late_hops": counters.late_hops,
+        "left_out": {r.value: n for r, n in sorted(counters.left_out.rejected.items())},
+        "forgotten": counters.forgotten,
+    }
+
+
 def _print(summary: dict[str, Any]) -> None:
     table = Table(title="telemetry reports")
     table.add_column("count")
@@ -196,4 +227,8 @@ def _print(summary: dict[str, Any]) -> None:
     for name, output in summary["outputs"].items():
         for key, count in output.items():
             table.add_row(f"{name}: {key.replace('_', ' ')}", str(count))
+    for name, value in summary.get("statistics", {}).items():
+        rows = value.items() if isinstance(value, dict) else [("", value)]
+        for key, count in rows:
+            table.add_row(f"statistics: {f'{name} {key}'.strip().replace('_', ' ')}", str(count))
     Console().print(table)

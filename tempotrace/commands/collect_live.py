@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.collector.aggregation import Aggregation
 from controller.collector.cores import make_core
 from controller.collector.diagnosis import Evidence, PortState
 from controller.collector.endpoint import Endpoint
@@ -45,6 +46,7 @@ class ReceiveOptions:
     run: str
     seconds: float | None
     metrics: str | None
+    aggregation: Aggregation | None
 
 
 class _Running(Protocol):
@@ -87,6 +89,8 @@ def receive(
             if options.workers > 1:
                 if options.ring is not None:
                     raise InputError("collect: --ring and --workers exclude each other")
+                if options.aggregation is not None:
+                    raise InputError("collect: --statistics and --workers exclude each other")
                 _check_outputs(options.outputs)
                 group = WorkerGroup(
                     fabric,
@@ -103,7 +107,7 @@ def receive(
                 running = RunningCollector(
                     source,
                     make_core(fabric),
-                    OutputPump(outputs, run=options.run),
+                    OutputPump(outputs, run=options.run, aggregation=options.aggregation),
                     run=options.run,
                     collector_clock_ns=time.time_ns,
                 )

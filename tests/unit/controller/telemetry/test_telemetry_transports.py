@@ -283,13 +283,15 @@ def test_what_is_no_probe_is_refused():
     assert caught.value.reason is DecodeReason.INNER_PROTOCOL
 
 
-def test_two_tags_are_one_too_many():
-    """The data plane routes one 802.1Q tag, and so do we."""
+def test_four_tags_are_looked_through_and_five_are_too_many():
+    """Provider bridges and captures stack them; a frame of nothing but tags ends nowhere."""
     frame = wrap_udp(b"x", **_MACS, src_ip=1, dst_ip=2, src_port=3, dst_port=4, vlan_id=5)
     assert unwrap_udp(frame).payload_end == 14 + 4 + 20 + 8 + 1
-    double = frame[:12] + b"\x81\x00\x00\x06" + frame[12:]
+    for count in range(1, 4):
+        more = frame[:12] + b"\x81\x00\x00\x06" * count + frame[12:]
+        assert unwrap_udp(more).payload_end == 14 + 4 * (1 + count) + 20 + 8 + 1
     with pytest.raises(DecodeError) as caught:
-        unwrap_udp(double)
+        unwrap_udp(frame[:12] + b"\x81\x00\x00\x06" * 4 + frame[12:])
     assert caught.value.reason is DecodeReason.ETHER_TYPE
 
 
