@@ -12,6 +12,18 @@ from tempotrace.commands.options import Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 
 
+_KEYS = (
+    "ground",
+    "margin_units",
+    "theta_ns",
+    "estimate_ns",
+    "edges",
+    "determined",
+    "cuts",
+    "rivals",
+)
+
+
 @one_line_errors
 def verify(
     file: Annotated[Path, typer.Argument(help="A certificate, as `correct run --certificate`.")],
@@ -27,6 +39,12 @@ def verify(
         raise InputError(f"{file}: not JSON: {error}") from None
     if not isinstance(certificate, dict) or certificate.get("version") != 1:
         raise InputError(f"{file}: version: expected a certificate of version 1")
+    missing = [name for name in _KEYS if name not in certificate]
+    if missing:
+        raise InputError(
+            f"{file}: {missing[0]}: not there; expected a certificate, as "
+            "`correct run --certificate` writes it"
+        )
     try:
         proved = check_certificate(certificate)
     except CertificateError as error:
@@ -38,7 +56,10 @@ def verify(
     if as_json:
         typer.echo(json.dumps({"proved": True, **proved}))
         return
-    typer.echo(f"proved: {proved['determined']} clocks determined against {certificate['ground']}")
+    typer.echo(
+        f"proved: {proved['determined']} clocks in loops are determined against "
+        f"{certificate['ground']}; a host is if its switch is, but for its own cable"
+    )
     for cut in certificate["cuts"]:
         way = "later" if cut["upwards"] else "earlier"
         typer.echo(f"not determined together: {', '.join(sorted(cut['side']))} (may be {way})")

@@ -55,6 +55,13 @@ def test_a_claim_that_does_not_hold_is_named(tmp_path, proof):
     assert "leaf3" in result.output
 
 
+def test_another_file_of_version_1_is_wrong_input(tmp_path):
+    """Corrections, say: the missing key is named, and no claim counts as refuted."""
+    result = _verify(tmp_path, {"version": 1, "corrections": []})
+    assert result.exit_code == 2
+    assert "ground" in result.output
+
+
 @pytest.mark.parametrize("document", [[], {"version": 2}, {}])
 def test_what_is_no_certificate_is_wrong_input(tmp_path, document):
     """One line, exit 2."""
