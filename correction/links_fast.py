@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from correction.compiled import compiled
+from correction.compiled import compiled, inlined
 from correction.links import RESIDENCE_NS_MAX, JoinCounters, Reject, port_index
 from correction.model import ClockKind, FabricModel
 from correction.records import (
@@ -34,7 +34,7 @@ _REASONS = (
     Reject.LENGTH_UNKNOWN,
 )
 _UNKNOWN_PORT, _NOT_ADJACENT, _NO_STAMP, _RESIDENCE, _DISAGREES, _UNKNOWN = range(len(_REASONS))
-_KEY, _LINK, _AT_A, _BITS, _COLUMNS = range(5)
+_KEY, _LINK, _AT_A, _BITS, _FAR_KEY, _FAR_BITS, _COLUMNS = range(7)
 _FREE = -1
 _NO_TSTAMP_NS = NO_TSTAMP_NS
 _STAMP_NS_MAX = STAMP_NS_MAX
@@ -51,13 +51,15 @@ class FabricSampler:
         self._arrays = RecycledArrays(LINK_SAMPLE_DTYPE)
         size = max(8, 1 << (4 * len(index.key)).bit_length())
         self._ports = np.full((size, _COLUMNS), _FREE, np.int64)
-        for key, link, at_a in zip(
-            index.key.tolist(), index.link.tolist(), index.at_a.tolist(), strict=True
-        ):
+        ends = list(zip(index.key.tolist(), index.link.tolist(), index.at_a.tolist(), strict=True))
+        key_of = {(link, at_a): key for key, link, at_a in ends}
+        for key, link, at_a in ends:
             slot = int(_slot(key)) % size
             while self._ports[slot, _KEY] != _FREE:
                 slot = (slot + 1) % size
-            self._ports[slot] = key, link, at_a, bits[key >> 16]
+            far_key = key_of.get((link, not at_a), _FREE)
+            far_bits = _FREE if far_key == _FREE else bits[far_key >> 16]
+            self._ports[slot] = key, link, at_a, bits[key >> 16], far_key, far_bits
 
     def samples(self, packets: Packets, hops: Hops, counters: JoinCounters) -> LinkSamples:
         """One sample per pair of consecutive hops that a declared cable joins.
@@ -78,7 +80,7 @@ def _slot(key: int) -> int:
     return key ^ key >> 11 ^ key >> 16
 
 
-@compiled
+@inlined
 def _find(ports: Array, node_id: np.int64, port: np.int64) -> np.int64 | int:
     """Row of a cabled port, -1 where no cable is declared."""
     key = node_id << 16 | port
@@ -91,12 +93,12 @@ def _find(ports: Array, node_id: np.int64, port: np.int64) -> np.int64 | int:
     return -1
 
 
-@compiled
+@inlined
 def _has_stamp(stamp_local_ns: int) -> bool:
     return stamp_local_ns > -_STAMP_NS_MAX and stamp_local_ns < _STAMP_NS_MAX
 
 
-@compiled
+@inlined
 def _is_impossible(ingress_local_ns: int, egress_local_ns: int, bits: int) -> bool:
     """Whether both stamps are there and say that the packet stayed for no possible time."""
     if not (_has_stamp(ingress_local_ns) and _has_stamp(egress_local_ns)):
@@ -118,12 +120,10 @@ def _sample(packets: Array, hops: Array, ports: Array, samples: Array, rejected:
         for at in range(first, first + packet["hop_count"] - 1):
             sender, receiver = hops[at], hops[at + 1]
             out = _find(ports, np.int64(sender["node_id"]), np.int64(sender["egress_port"]))
-            into = _find(ports, np.int64(receiver["node_id"]), np.int64(receiver["ingress_port"]))
-            if out < 0 or into < 0:
-                rejected[_UNKNOWN_PORT] += 1
-                continue
-            if ports[out, _LINK] != ports[into, _LINK] or ports[out, _AT_A] == ports[into, _AT_A]:
-                rejected[_NOT_ADJACENT] += 1
+            key = np.int64(receiver["node_id"]) << 16 | np.int64(receiver["ingress_port"])
+            if out < 0 or ports[out, _FAR_KEY] != key:
+                known = out >= 0 and _find(ports, key >> 16, key & 0xFFFF) >= 0
+                rejected[_NOT_ADJACENT if known else _UNKNOWN_PORT] += 1
                 continue
             sent = sender["egress_tstamp_local_ns"]
             received = receiver["ingress_tstamp_local_ns"]
@@ -132,7 +132,9 @@ def _sample(packets: Array, hops: Array, ports: Array, samples: Array, rejected:
                 continue
             if _is_impossible(
                 sender["ingress_tstamp_local_ns"], sent, ports[out, _BITS]
-            ) or _is_impossible(received, receiver["egress_tstamp_local_ns"], ports[into, _BITS]):
+            ) or _is_impossible(
+                received, receiver["egress_tstamp_local_ns"], ports[out, _FAR_BITS]
+            ):
                 rejected[_RESIDENCE] += 1
                 continue
             sent_bytes, received_bytes = sender["egress_bytes"], receiver["ingress_bytes"]

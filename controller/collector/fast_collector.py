@@ -8,6 +8,7 @@ reference's own code at its place in the order, on the same tables.
 """
 
 import secrets
+from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
@@ -27,7 +28,8 @@ from controller.collector.path_rows import PathTables
 from controller.collector.seen_table import CompiledSeen
 from controller.collector.senders import SenderTable
 from controller.fabric import Fabric
-from controller.telemetry.collector import Collector, Destination
+from controller.telemetry.collector import Collector, Destination, SenderKey
+from controller.telemetry.loss import LossCounters
 from controller.telemetry.postcards import JOIN_WINDOW_NS, PathJoiner
 from controller.telemetry.rejected import SAMPLES_PER_NODE
 from controller.telemetry.topology import TelemetryFabric
@@ -121,6 +123,10 @@ class FastCollector(Collector):
             else:
                 self._compiled_joiner.answer(code)
         self._add_counts(batch)
+
+    def _losses(self) -> tuple[Mapping[SenderKey, LossCounters], LossCounters]:
+        senders = self._senders.losses()
+        return senders, senders.total()
 
     @property
     def finished_count(self) -> int:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequence numbers per (node, hw id, destination), counted by compiled loops."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, fields
 from typing import TypeVar
 
 import numpy as np
@@ -27,17 +28,12 @@ class CompiledTracker(SequenceTracker):
     @property
     def counters(self) -> LossCounters:
         """Totals so far."""
-        received, lost, reordered, duplicate, restart, unconfirmed = self.row[
-            s.S_RECEIVED : s.S_UNCONFIRMED + 1
-        ].tolist()
-        return LossCounters(
-            received=received,
-            lost=lost,
-            reordered=reordered,
-            duplicate=duplicate,
-            restart=restart,
-            unconfirmed=unconfirmed,
-        )
+        return _loss_counters(self.counts.tolist())
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The counters in the order of `LossCounters`; a view."""
+        return self.row[s.S_RECEIVED : s.S_UNCONFIRMED + 1]
 
     def observe(self, sequence_number: int, *, repeated: bool = False) -> Arrival:
         """One report that the reference decoder took."""
@@ -55,6 +51,42 @@ class CompiledTracker(SequenceTracker):
         return Arrival.REORDERED if after.reordered > before.reordered else Arrival.NEW
 
 
+class LossTable(Mapping[SenderKey, LossCounters]):
+    """Counters of all senders at one time; made into objects when they are asked for."""
+
+    def __init__(self, keys: Sequence[SenderKey], counts: NDArray[np.int64]) -> None:
+        self._keys = keys
+        self._counts = counts
+        self._places: dict[SenderKey, int] | None = None
+
+    def __getitem__(self, key: SenderKey) -> LossCounters:
+        if self._places is None:
+            self._places = {known: place for place, known in enumerate(self._keys)}
+        return _loss_counters(self._counts[self._places[key]].tolist())
+
+    def __iter__(self) -> Iterator[SenderKey]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def total(self) -> LossCounters:
+        """Of all senders together."""
+        return _loss_counters(self._counts.sum(axis=0).tolist())
+
+
+def _loss_counters(counts: list[int]) -> LossCounters:
+    received, lost, reordered, duplicate, restart, unconfirmed = counts
+    return LossCounters(
+        received=received,
+        lost=lost,
+        reordered=reordered,
+        duplicate=duplicate,
+        restart=restart,
+        unconfirmed=unconfirmed,
+    )
+
+
 class SenderTable(dict[SenderKey, SequenceTracker]):
     """All senders; those whose dialect is compiled also in an array of addresses.
 
@@ -67,6 +99,7 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
         self._node_ids = node_ids
         self._node_rows = node_rows
         self._destinations: dict[Destination, int] = {}
+        self._sorted: list[SenderKey] = []
         self.rows: NDArray[np.int64] = np.zeros((len(node_ids), HW_IDS, 1), np.int64)
         """Per node, hw id and destination: address of the sender's row, 0 for none."""
         self.address = address_of(self.rows)
@@ -88,6 +121,19 @@ class SenderTable(dict[SenderKey, SequenceTracker]):
     def new_tracker(self, key: SenderKey) -> CompiledTracker:
         """A tracker that the compiled loop shares."""
         return CompiledTracker()
+
+    def losses(self) -> LossTable:
+        """Counters of all senders now."""
+        if len(self._sorted) != len(self):
+            self._sorted = sorted(self)
+        counts = np.zeros((len(self), len(fields(LossCounters))), np.int64)
+        for place, key in enumerate(self._sorted):
+            tracker = self[key]
+            if isinstance(tracker, CompiledTracker):
+                counts[place] = tracker.counts
+            else:
+                counts[place] = astuple(tracker.counters)
+        return LossTable(self._sorted, counts)
 
     def destination_row(self, destination: Destination) -> int:
         """The number of a destination; the array grows with it."""

@@ -202,8 +202,7 @@ class Collector:
     @property
     def counters(self) -> CollectorCounters:
         """Totals so far; impossible stamps are found when a packet is drained."""
-        senders = {key: tracker.counters for key, tracker in sorted(self._trackers.items())}
-        total = sum(senders.values(), LossCounters())
+        senders, total = self._losses()
         return CollectorCounters(
             received=self._received,
             decoded=self._decoded,
@@ -223,6 +222,11 @@ class Collector:
             congested=self._events.congested_count,
             senders=senders,
         )
+
+    def _losses(self) -> tuple[Mapping[SenderKey, LossCounters], LossCounters]:
+        """Counters of each sender, and of all together."""
+        senders = {key: tracker.counters for key, tracker in sorted(self._trackers.items())}
+        return senders, sum(senders.values(), LossCounters())
 
     def _payload_end(self, frame: Buffer, datagram: UdpDatagram) -> int:
         """Where the report ends: for some senders behind what the headers around it say."""
