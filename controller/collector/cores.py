@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from controller.collector.batch import ReportBatch
+from controller.collector.batch import ReportBatch, batch_of_payloads
 from controller.collector.fast_collector import FastCollector
 from controller.fabric import Fabric
 from controller.telemetry.collector import Collection, CollectorCounters
@@ -33,5 +33,11 @@ class Core(Protocol):
 
 
 def make_core(fabric: Fabric | TelemetryFabric) -> Core:
-    """The core of the commands."""
-    return FastCollector(fabric)
+    """The core of the commands, ready to decode.
+
+    On the first start after an installation it is compiled here, which takes half a minute.
+    """
+    core = FastCollector(fabric)
+    core.feed_batch(batch_of_payloads([], []))
+    core.drain()
+    return core

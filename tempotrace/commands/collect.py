@@ -30,6 +30,7 @@ from tempotrace.commands.options import Json
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.reporting import ProgressDisplay
 from tempotrace.strict_json import strict_text
+from tempotrace.waiting import COMPILING, told_if_long
 
 BIG_FILE_BYTES = 32 << 20
 """From here on a capture takes long enough for a progress bar."""
@@ -120,7 +121,9 @@ def collect(
     run = token_hex(8)
     aggregation = Aggregation(fabric_model(description)) if statistics else None
     if pcap is not None:
-        capture = CaptureCollector(telemetry_fabric(description), make_core(description))
+        with told_if_long(COMPILING):
+            core = make_core(description)
+        capture = CaptureCollector(telemetry_fabric(description), core)
         with opened(output) as outputs, _progress(pcap) as update:
             state = capture.run(
                 pcap, OutputPump(outputs, run=run, aggregation=aggregation), progress=update

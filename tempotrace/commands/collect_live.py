@@ -29,6 +29,7 @@ from tempotrace.commands import collect_status
 from tempotrace.commands.addresses import host_and_port
 from tempotrace.errors import InputError
 from tempotrace.interrupt import Interrupts
+from tempotrace.waiting import COMPILING, told_if_long
 
 STATUS_INTERVAL_NS = 500_000_000
 """How often a diagnosis is made at most: it decodes the samples anew, beside the collector."""
@@ -104,9 +105,11 @@ def receive(
             else:
                 source = stack.enter_context(closing(_source(listen, options)))
                 outputs = stack.enter_context(opened(options.outputs))
+                with told_if_long(COMPILING):
+                    core = make_core(fabric)
                 running = RunningCollector(
                     source,
-                    make_core(fabric),
+                    core,
                     OutputPump(outputs, run=options.run, aggregation=options.aggregation),
                     run=options.run,
                     collector_clock_ns=time.time_ns,

@@ -24,6 +24,7 @@ from controller.telemetry.topology import telemetry_fabric
 from tempotrace.commands.options import Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.strict_json import strict_text
+from tempotrace.waiting import COMPILING, told_if_long
 
 STATUS_URL = "http://127.0.0.1:9464"
 ANSWER_S = 10.0
@@ -105,7 +106,9 @@ def _of_collector(url: str, fabric: Path | None) -> dict[str, Any]:
 
 
 def _of_capture(path: Path, fabric: Fabric) -> dict[str, Any]:
-    capture = CaptureCollector(telemetry_fabric(fabric), make_core(fabric))
+    with told_if_long(COMPILING):
+        core = make_core(fabric)
+    capture = CaptureCollector(telemetry_fabric(fabric), core)
     state = capture.run(path, OutputPump((), run=token_hex(8)), progress=lambda _share: None)
     return status_page(diagnose(Evidence(fabric=fabric, state=state, is_live=False)), state)
 

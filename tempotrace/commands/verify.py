@@ -11,7 +11,6 @@ from correction.certificate_check import CertificateError, check_certificate
 from tempotrace.commands.options import Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 
-
 _KEYS = (
     "ground",
     "margin_units",
