@@ -14,6 +14,7 @@ import numpy as np
 from correction.baselines.compare import METHODS, baseline_offsets
 from correction.engine import solve
 from correction.oracle import oracle
+from correction.solution import SolveOptions
 from tests.support.score_correction import score
 from tests.support.synthetic_fabric import Setup, draw
 
@@ -21,6 +22,8 @@ PEERS = 5
 """Hosts on either side that each host exchanges packets with, for the host mesh."""
 CLEAR_NS = 30.0
 """Links of a larger |a_uv| are to be found."""
+SIGMAS_999 = 3.29
+"""Of a bound of 99.9 %, to be seen beside the 99 % of the published one."""
 BAD_NS = 20.0
 """Links that are reported are to exceed this."""
 
@@ -43,6 +46,8 @@ class Result:
     """[unflagged host]: within its conditional bound in every window."""
     nodes_covered: np.ndarray
     """[unflagged clock, switches too]"""
+    nodes_covered_999: np.ndarray
+    """The same with SIGMAS_999."""
     hard_median_ns: float
     conditional_median_ns: float
     flagged: int
@@ -74,6 +79,7 @@ def run_seed(seed: int, setup: Setup) -> Result:
     sure = np.array([not got.flagged[[link.a, link.b]].any() for link in run.model.links]) & inner
     clear = size > CLEAR_NS
     covered = (np.abs(got.error_ns) <= got.conditional_ns).all(axis=0)
+    wider = np.minimum(got.conditional_ns * SIGMAS_999 / SolveOptions().sigmas, got.hard_ns)
     return Result(
         rms_ns=got.rms_ns(hosts),
         oracle_rms_ns=told.rms_ns(hosts),
@@ -87,6 +93,7 @@ def run_seed(seed: int, setup: Setup) -> Result:
         hard_covered=bool((np.abs(got.error_ns) <= got.hard_ns).all()),
         covered=covered[hosts],
         nodes_covered=covered[nodes],
+        nodes_covered_999=(np.abs(got.error_ns) <= wider).all(axis=0)[nodes],
         hard_median_ns=median(got.hard_ns[:, hosts]),
         conditional_median_ns=median(got.conditional_ns[:, hosts]),
         flagged=int(got.flagged.sum()),
@@ -177,6 +184,7 @@ def claims_line(name: str, results: Sequence[Result]) -> str:
     clear, found = sum(one.clear for one in kept), sum(one.clear_found for one in kept)
     told, right = sum(one.reported for one in kept), sum(one.reported_bad for one in kept)
     covered = np.concatenate([one.nodes_covered for one in kept])
+    covered_999 = np.concatenate([one.nodes_covered_999 for one in kept])
     pooled = float(np.sqrt(np.mean([one.nodes_rms_ns**2 for one in kept])))
     bound = float(np.median([one.conditional_median_ns for one in kept]))
     return row(
@@ -191,6 +199,8 @@ def claims_line(name: str, results: Sequence[Result]) -> str:
         f"{np.count_nonzero(covered)}/{len(covered)}",
         f"{bound:.0f}",
         f"{bound / pooled:.1f}",
+        f"{np.count_nonzero(covered_999)}/{len(covered_999)}",
+        f"{SIGMAS_999 / SolveOptions().sigmas * bound / pooled:.1f}",
     )
 
 
