@@ -57,7 +57,8 @@ def test_asymmetric_links_are_named(demo_sized: list[Result]) -> None:
 
 def test_a_large_fabric_is_solved_as_if_its_bad_links_were_known() -> None:
     """16 x 8, a fifth of the links bad: hosts and switches within 1.1 x the oracle, every link
-    beyond 30 ns found, none below 20 ns reported; the figures of 100 seeds stand in docs/claims.md."""
+    beyond 30 ns found, none below 20 ns reported. The figures of 100 seeds stand in
+    docs/claims.md."""
     for seed in (1, 2):
         one = run_seed(seed, replace(LARGE, windows=2))
         assert one.nodes_rms_ns <= 1.1 * one.nodes_oracle_rms_ns
