@@ -12,7 +12,8 @@ import numpy as np
 from correction.flow_paths import FlowPaths, PathChange
 from correction.hop_windows import HopWindowing, HopWindows
 from correction.link_windows import LinkWindowing, LinkWindows
-from correction.links import JoinCounters, fabric_samples, port_index
+from correction.links import JoinCounters
+from correction.links_fast import FabricSampler
 from correction.model import FabricModel
 from correction.records import Hops, Packets
 from correction.windows import WINDOW_NS
@@ -57,8 +58,7 @@ class Aggregation:
     def __init__(
         self, model: FabricModel, *, window_ns: int = WINDOW_NS, late_ns: int = LATE_NS
     ) -> None:
-        self._model = model
-        self._ports = port_index(model)
+        self._sampler = FabricSampler(model)
         self._links = LinkWindowing(model, window_ns=window_ns, late_ns=late_ns)
         self._hops = HopWindowing(model, window_ns=window_ns, late_ns=late_ns)
         self.flow_paths = FlowPaths()
@@ -71,7 +71,7 @@ class Aggregation:
         """Take finished packets, in any order."""
         if not len(packets):
             return
-        samples = fabric_samples(packets, hops, self._model, self._ports, self._left_out)
+        samples = self._sampler.samples(packets, hops, self._left_out)
         self._samples += len(samples)
         self._links.add(samples)
         self._hops.add(packets, hops)
