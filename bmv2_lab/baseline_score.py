@@ -18,7 +18,7 @@ from correction.baselines.compare import (
 )
 from correction.baselines.host_packets import HOST_PACKET_DTYPE, HostPackets
 from correction.model import ClockKind, FabricModel
-from correction.servo import EMPTY_SERVO_LOG, ServoLog
+from correction.servo import ServoLog
 from correction.solution import FabricSolution
 from correction.table import CorrectionTable
 
@@ -28,7 +28,7 @@ class BaselineScore:
     """Rms errors over unflagged client hosts at the windows' centres, ns."""
 
     raw_ptp_ns_rms: float
-    """Mean of a window's exchanges: without the noise that a servo adds."""
+    """Median of a window's exchanges: without the noise that a servo adds."""
     residence_only_ns_rms: float
     """The same with each packet's residence taken off."""
     host_mesh_ns_rms: float
@@ -99,7 +99,8 @@ def message_packets(
 ) -> HostPackets:
     """First packet of each message that both NICs stamped, in free-running time.
 
-    A message's packets leave back to back, so that its first one alone says something new.
+    A message's packets leave back to back, so that its first one alone says something new. What
+    was stamped before a servo's first adjustment has no place in free-running time.
     """
     index = {clock.name: n for n, clock in enumerate(model.clocks)}
     rows = [
@@ -117,13 +118,15 @@ def message_packets(
         if transfer.done and transfer.received_local_ns and not transfer.overtaken
     ]
     found = np.array(rows, HOST_PACKET_DTYPE)
-    for clock in range(len(model.clocks)):
-        log = servos.get(clock, EMPTY_SERVO_LOG)
+    known = np.ones(len(found), np.bool_)
+    for clock, log in servos.items():
+        if not len(log.adjustments):
+            continue
         for end, stamp in (("sender", "sent_local_ns"), ("receiver", "received_local_ns")):
             mine = found[end] == clock
-            if mine.any():
-                found[stamp][mine] = log.to_free_ns(found[stamp][mine])
-    return found
+            known[mine] &= log.pieces(found[stamp][mine]) >= 0
+            found[stamp][mine] = log.to_free_ns(found[stamp][mine])
+    return found[known]
 
 
 def _window_at(solution: FabricSolution, reference_ns: int) -> int | None:

@@ -156,7 +156,7 @@ def _method(name: str, digits: int = 0) -> Callable[[Summary], object]:
 LARGE_COLUMNS: tuple[tuple[str, Callable[[Summary], object]], ...] = (
     ("seed", lambda s: s["seed"]),
     ("PTP clocks, rms", lambda s: f"{s['sync']['ptp_raw_error_ns_rms']:.0f}"),
-    ("PTP, window mean", _method("raw_ptp_ns_rms")),
+    ("PTP, window median", _method("raw_ptp_ns_rms")),
     ("residence only", _method("residence_only_ns_rms")),
     ("host mesh", _method("host_mesh_ns_rms")),
     ("least squares", _method("least_squares_ns_rms")),

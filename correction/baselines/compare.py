@@ -3,7 +3,11 @@
 
 import numpy as np
 
-from correction.baselines.host_mesh import network_effect, support_vector_differences
+from correction.baselines.host_mesh import (
+    SLOPE_NS_PER_S_MAX,
+    network_effect,
+    support_vector_differences,
+)
 from correction.baselines.host_packets import (
     HOST_PACKET_DTYPE,
     HostPackets,
@@ -12,7 +16,7 @@ from correction.baselines.host_packets import (
     has_offset,
     place,
 )
-from correction.baselines.ptp import window_means
+from correction.baselines.ptp import window_medians
 from correction.oracle import oracle
 from correction.records import Exchanges, Hops, Packets
 from correction.solution import FabricSolution
@@ -48,10 +52,10 @@ def baseline_offsets(
     down, up = chosen(down, both), chosen(up, both)
     more = np.zeros(0, HOST_PACKET_DTYPE) if host_packets is None else host_packets
     placed = place(np.concatenate([of_exchanges, more]), solution)
-    pairs = support_vector_differences(placed, model.rate_offset_max_ppb, len(model.clocks))
+    pairs = support_vector_differences(placed, SLOPE_NS_PER_S_MAX, len(model.clocks))
     return {
-        RAW_PTP: window_means(down, up, reference, shape, residence=False),
-        RESIDENCE_ONLY: window_means(down, up, reference, shape, residence=True),
+        RAW_PTP: window_medians(down, up, reference, shape, residence=False),
+        RESIDENCE_ONLY: window_medians(down, up, reference, shape, residence=True),
         HOST_MESH: network_effect(pairs, reference, shape),
         LEAST_SQUARES: _least_squares(solution),
     }

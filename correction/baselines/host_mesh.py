@@ -16,12 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.baselines.host_packets import Placed
+from correction.grouped import group_quantile
 from correction.timebase import NS_PER_S, Bools, Float64s
 
-PACKETS_MIN = 2
-"""Per direction: fewer give no slope."""
+PACKETS_MIN = 4
+"""Per direction: with fewer, queues alone decide."""
+SLOPE_NS_PER_S_MAX = 200.0
+"""Huygens knows rates from windows before; the solution's are good to a few ns/s. Few packets that
+queued must not turn their slope into an offset at the window's centre."""
+STRAY_SPREADS = 10.0
+STRAY_NS = 1_000.0
+"""A delay so many quartile distances, and at least this, below its direction's lower quartile has a
+wrong stamp (a clock that was just set): a support vector machine's slack, in one step."""
 SLOPE_STEPS = 70
-"""Each leaves two thirds of the interval: 100 ppm shrink to below 1e-7 ns/s."""
+"""Each leaves two thirds of the interval: 200 ns/s shrink to below 1e-9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +45,11 @@ class PairDifferences:
 
 
 def support_vector_differences(
-    placed: Placed, rate_max_ppb: float, clock_count: int
+    placed: Placed, slope_ns_per_s_max: float, clock_count: int
 ) -> PairDifferences:
     """One difference per pair of hosts with packets both ways in a window.
 
-    `rate_max_ppb`: the lines' slope is sought within so much of the solution's rates.
+    `slope_ns_per_s_max`: the lines' slope is sought within so much of the solution's rates.
     """
     forward = placed.sender < placed.receiver
     a = np.minimum(placed.sender, placed.receiver)
@@ -49,6 +57,8 @@ def support_vector_differences(
     key = (placed.window * clock_count + a) * clock_count + b
     order = np.lexsort((~forward, key))
     key, forward = key[order], forward[order]
+    sound = _sound(2 * key + forward, placed.delay_ns[order])
+    order, key, forward = order[sound], key[sound], forward[sound]
     keys, group = np.unique(key, return_inverse=True)
     counts = np.zeros((2, len(keys)), np.int64)
     np.add.at(counts, (forward.astype(np.int64), group), 1)
@@ -64,7 +74,7 @@ def support_vector_differences(
         placed.sent_ns[rows] / NS_PER_S,
         placed.delay_ns[rows],
         count=int(enough.sum()),
-        limit_ns_per_s=2.0 * rate_max_ppb,
+        limit_ns_per_s=slope_ns_per_s_max,
     )
     keys = keys[enough]
     return PairDifferences(
@@ -74,6 +84,16 @@ def support_vector_differences(
         difference_ns=difference,
         half_gap_ns=0.5 * gap,
     )
+
+
+def _sound(direction: NDArray[np.int64], delay_ns: Float64s) -> Bools:
+    """Delays that do not lie far below their direction's others."""
+    direction, group = np.unique(direction, return_inverse=True)
+    lower = group_quantile(group, delay_ns, 0.25, len(direction))
+    upper = group_quantile(group, delay_ns, 0.75, len(direction))
+    limit = lower - np.maximum(STRAY_SPREADS * (upper - lower), STRAY_NS)
+    sound: Bools = delay_ns >= limit[group]
+    return sound
 
 
 def _widest(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PTP alone, and PTP over ideal transparent clocks, both averaged over a window.
+"""PTP alone, and PTP over ideal transparent clocks, both filtered over a window.
 
     offset_est = ((t2 - t1 - c1) - (t4 - t3 - c2)) / 2
 
 `raw`: c1 = c2 = 0. `residence only`: what the packets of this very exchange spent in switches,
-which is what transparent clocks would have written. A servo follows offset_est; its window mean is
-what a slow one, without any noise of its own, would arrive at.
+which is what transparent clocks would have written. A servo follows offset_est; the median of a
+window is what a slow one with a median filter, and without any noise of its own, would arrive at.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ from correction.baselines.host_packets import Placed
 from correction.timebase import Float64s
 
 
-def window_means(
+def window_medians(
     down: Placed, up: Placed, reference: int, shape: tuple[int, int], *, residence: bool
 ) -> Float64s:
-    """[window, clock]: mean offset_est less the solution's offset, ns; NaN without exchanges.
+    """[window, clock]: median offset_est less the solution's offset, ns; NaN without exchanges.
 
     `down` and `up` hold the Sync and the Delay_Req of the same exchanges in the same order.
     """
@@ -25,10 +25,13 @@ def window_means(
     back = up.delay_ns - (up.residence_ns if residence else 0.0)
     estimate = 0.5 * (there - back)
     use = np.isfinite(estimate) & (down.sender == reference)
-    total, count = np.zeros(shape), np.zeros(shape)
-    where = (down.window[use], down.receiver[use])
-    np.add.at(total, where, estimate[use])
-    np.add.at(count, where, 1.0)
-    mean: Float64s = np.divide(total, count, out=np.full(shape, np.nan), where=count > 0.0)
-    mean[:, reference] = 0.0
-    return mean
+    result = np.full(shape, np.nan)
+    key = down.window[use] * shape[1] + down.receiver[use]
+    order = np.argsort(key, kind="stable")
+    values, keys = estimate[use][order], key[order]
+    for group in np.split(np.arange(len(keys)), np.flatnonzero(np.diff(keys)) + 1):
+        if len(group):
+            where = divmod(int(keys[group[0]]), shape[1])
+            result[where] = np.median(values[group])
+    result[:, reference] = 0.0
+    return result

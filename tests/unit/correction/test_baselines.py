@@ -20,7 +20,7 @@ from correction.baselines.host_mesh import (
     support_vector_differences,
 )
 from correction.baselines.host_packets import HOST_PACKET_DTYPE, Placed
-from correction.baselines.ptp import window_means
+from correction.baselines.ptp import window_medians
 from correction.engine import solve
 from tests.support.score_correction import score
 from tests.support.synthetic_fabric import Run, Setup, draw
@@ -43,21 +43,21 @@ def placed(*rows: tuple[int, int, float, float], residence_ns: float = 0.0) -> P
 def test_raw_ptp_takes_half_the_path_difference_for_an_offset() -> None:
     """10 us there and 4 us back look like a client 3 us ahead (clocks.md 1.1)."""
     down, up = placed((0, 1, 0.0, 10_000.0)), placed((1, 0, 0.0, 4_000.0))
-    assert window_means(down, up, 0, (1, 2), residence=False)[0, 1] == 3_000.0
+    assert window_medians(down, up, 0, (1, 2), residence=False)[0, 1] == 3_000.0
 
 
 def test_residence_is_taken_off_each_packet_once() -> None:
     """Residence of 5 us there and 1 us back leaves 5 us against 3 us: 1 us."""
     down = placed((0, 1, 0.0, 10_000.0), residence_ns=5_000.0)
     up = placed((1, 0, 0.0, 4_000.0), residence_ns=1_000.0)
-    assert window_means(down, up, 0, (1, 2), residence=True)[0, 1] == 1_000.0
+    assert window_medians(down, up, 0, (1, 2), residence=True)[0, 1] == 1_000.0
 
 
 def test_an_exchange_without_known_residence_counts_for_raw_ptp_alone() -> None:
     """What nobody measured cannot be taken off."""
     down, up = placed((0, 1, 0.0, 10.0), residence_ns=np.nan), placed((1, 0, 0.0, 4.0))
-    assert window_means(down, up, 0, (1, 2), residence=False)[0, 1] == 3.0
-    assert np.isnan(window_means(down, up, 0, (1, 2), residence=True)[0, 1])
+    assert window_medians(down, up, 0, (1, 2), residence=False)[0, 1] == 3.0
+    assert np.isnan(window_medians(down, up, 0, (1, 2), residence=True)[0, 1])
 
 
 def test_support_lines_find_offset_and_rate_below_queueing() -> None:
@@ -73,9 +73,20 @@ def test_support_lines_find_offset_and_rate_below_queueing() -> None:
     assert found.half_gap_ns[0] == pytest.approx(500.0, abs=1e-3)
 
 
+def test_one_wrong_stamp_moves_neither_ptp_nor_the_mesh() -> None:
+    """A Sync stamped 450 us late, and one packet of a pair 450 us early."""
+    there = [(0, 1, t, 4_000.0) for t in (0.0, 1e8, 2e8, 3e8)]
+    back = [(1, 0, t, 4_000.0) for t in (0.0, 1e8, 2e8, 3e8)]
+    late = [(0, 1, 0.0, 454_000.0), *there[1:]]
+    assert window_medians(placed(*late), placed(*back), 0, (1, 2), residence=False)[0, 1] == 0.0
+    early = [*there, (0, 1, 3e8, -446_000.0), (0, 1, 3e8, 4_000.0)]
+    found = support_vector_differences(placed(*early, *back), 50_000.0, 2)
+    assert found.difference_ns[0] == pytest.approx(0.0, abs=1e-3)
+
+
 def test_a_pair_without_packets_both_ways_gives_nothing() -> None:
     """One direction bounds the difference from one side only."""
-    rows = [(0, 1, 0.0, 500.0), (0, 1, 1e6, 500.0), (1, 0, 0.0, 500.0)]
+    rows = [(0, 1, t, 500.0) for t in (0.0, 1e6, 2e6, 3e6)] + [(1, 0, 0.0, 500.0)]
     assert not len(support_vector_differences(placed(*rows), 50_000.0, 2).difference_ns)
 
 
