@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tempotrace", "bmv2_lab", "controller", "tracing_core", "correction")
 CODE_FOLDERS = (*PACKAGES, "p4src", "tests", "tools")
 CORRECTION_MAY_IMPORT = {
-    "bisect", "collections", "dataclasses", "enum", "functools", "itertools", "math", "sys", "typing",
+    "bisect", "collections", "dataclasses", "enum", "functools", "itertools", "math", "sys",
+    "typing",
     "numpy", "scipy", "numba", "correction",
 }  # fmt: skip
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)(?:#[^)]*)?\)")
