@@ -16,7 +16,7 @@ import numpy as np
 from controller.collector import join_state as j
 from controller.collector.batch import ReportBatch
 from controller.collector.bench_reports import ReportKind, ReportLoad, bench_fabric
-from controller.collector.decode_reports import BatchView, decode_all
+from controller.collector.decode_reports import BATCH_COLUMNS, DECODE, decode_all
 from controller.collector.fast_collector import FastCollector
 from controller.collector.loads import address_of
 from controller.fabric_model import fabric_model
@@ -34,17 +34,24 @@ class Stages:
         self.sampler = FabricSampler(fabric_model(fabric))
         self.rejects = JoinCounters()
         self.totals = np.zeros(4, np.int64)
+        self.batch = np.zeros(BATCH_COLUMNS, np.int64)
         self.spent_ns = {"decode": 0, "feed": 0, "drain": 0, "samples": 0}
 
     def run(self, batches: list[ReportBatch]) -> None:
         """Take the batches; adds to `spent_ns`."""
         for batch in batches:
-            view = BatchView(*batch.addresses(), batch.count, len(batch.buffer))
-            rows = self.collector._decoded_rows.addresses
-            tables = self.collector._arrays.addresses
+            self.batch[:] = *batch.addresses(), batch.count, len(batch.buffer)
+            rows = self.collector._decoded_rows.row
+            arguments = (
+                DECODE.address,
+                address_of(self.batch),
+                self.collector._arrays.addresses.at,
+                address_of(rows),
+                address_of(self.totals),
+            )
             now = time.process_time_ns
             times = [now()]
-            decode_all(view, tables, rows, address_of(self.totals))
+            decode_all(*arguments)
             times.append(now())
             self.collector.feed_batch(batch)
             times.append(now())

@@ -115,6 +115,17 @@ N_COLUMNS = 10
 N_BYTES = 8 * N_COLUMNS
 
 
+# ---------------------------------------------------------------- functions called by address
+F_DECODE = 0
+F_OBSERVE = 1
+F_ADD = 2
+F_CLOSE = 3
+F_PUT_STACK = 4
+F_PUT_POSTCARDS = 5
+F_DIFFERENCE = 6
+F_COLUMNS = 7
+
+
 @unique
 class ReasonCode(IntEnum):
     """`DecodeReason` by number, for compiled loops; the names are the same."""

@@ -8,7 +8,7 @@ import numpy as np
 from controller.collector import join_state as j
 from controller.collector import run_batch as run
 from controller.collector.decode_packet import hash_row
-from controller.collector.decode_reports import BatchView, DecodedRows
+from controller.collector.decode_reports import BATCH_COLUMNS, DecodedRows
 from controller.collector.fabric_tables import FabricTables
 from controller.collector.join_reports import ASK_CLOSE, ASK_JOIN, ASK_ROOM
 from controller.collector.join_tables import JoinTables, report_row
@@ -16,7 +16,7 @@ from controller.collector.loads import address_of
 from controller.telemetry.postcards import PIECES_PER_PACKET_MAX, PathJoiner
 from controller.telemetry.report import Report
 
-_NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0)
+_HOPS = DecodedRows._fields.index("hops")
 
 
 class CompiledJoiner:
@@ -34,7 +34,15 @@ class CompiledJoiner:
         self._reference = reference
         self._node_rows = node_rows
         self._progress = np.zeros(run.P_COLUMNS, np.int64)
-        self._rows_at = address_of(self._progress), address_of(tables.state)
+        self._no_batch = np.zeros(BATCH_COLUMNS, np.int64)
+        self._decoded = np.zeros(len(DecodedRows._fields), np.int64)
+        self._rows_at = (
+            address_of(self._no_batch),
+            fabric.at,
+            address_of(self._decoded),
+            address_of(self._progress),
+            address_of(tables.state),
+        )
 
     @property
     def complete_count(self) -> int:
@@ -60,32 +68,23 @@ class CompiledJoiner:
         """Take one report of the reference decoder; every node in it must be of the fabric."""
         node = self._node_rows[node_id]
         row, hops = report_row(node, report, now_ns, self._node_rows)
-        hash_row(address_of(row), self._fabric)
-        rows = DecodedRows(datagrams=0, reports=0, hops=address_of(hops), shim=0)
+        hash_row(address_of(row), self._fabric.at)
+        self._decoded[_HOPS] = address_of(hops)
         self._progress[run.P_REPORT] = address_of(row)
         self._progress[run.P_REPORTS_LEFT] = 1
-        self._run(rows)
+        self._run()
 
     def close(self) -> None:
         """No more reports will come: close everything that waits."""
         state = self._tables.state
         pending_max = int(state[j.J_PENDING_MAX])
         state[j.J_PENDING_MAX] = 0
-        self._run(DecodedRows(0, 0, 0, 0))
+        self._run()
         state[j.J_PENDING_MAX] = pending_max
 
-    def _run(self, rows: DecodedRows) -> None:
+    def _run(self) -> None:
         """The compiled loop without a batch."""
-        while True:
-            code = run.run_batch(
-                _NO_BATCH,
-                self._fabric,
-                rows,
-                *self._rows_at,
-                0,
-            )
-            if code == run.FINISHED:
-                return
+        while (code := run.run_batch(*self._rows_at, 0)) != run.FINISHED:
             self.answer(code)
 
     def answer(self, code: int) -> None:

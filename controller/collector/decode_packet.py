@@ -10,7 +10,7 @@ from typing import Any
 from controller.collector import columns as c
 from controller.collector.columns import ReasonCode
 from controller.collector.decode_int import NPT_INSERTED_UDP, NPT_UDP_PORT, decode_int
-from controller.collector.fabric_tables import FabricTables, node_at, node_row
+from controller.collector.fabric_tables import FabricTables, node_at, node_row, tables_at
 from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
 from controller.collector.loads import be16, be32, be64, get, mix, put, u8
 from controller.telemetry.packet import (
@@ -276,10 +276,10 @@ def same_key(a: int, b: int) -> bool:
 
 
 def _hash_row_entry(digest: int) -> Any:  # noqa: ANN401
-    def hash_row(report: int, tables: FabricTables) -> None:
-        """`set_hash`, for rows that were not decoded here."""
+    def hash_row(report: int, tables: int) -> None:
+        """`set_hash`, for rows that were not decoded here; both by their addresses."""
         if digest != 0:
-            set_hash(tables, report)
+            set_hash(tables_at(tables), report)
 
     return entry(hash_row)
 

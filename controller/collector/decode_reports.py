@@ -5,6 +5,7 @@ A datagram is taken whole, rejected whole with the reference decoder's reason, o
 and congestion events, dialects that deviate further, inner types that hold no packet.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,13 @@ from controller.collector.columns import ReasonCode
 from controller.collector.content_hash import content_hash
 from controller.collector.decode_int import bitmap_words, decode_report_values
 from controller.collector.decode_packet import decode_inner
-from controller.collector.fabric_tables import FabricTables, node_at, node_row
-from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
+from controller.collector.fabric_tables import FabricTables, node_at, node_row, tables_at
+from controller.collector.kernel import SOURCES_DIGEST, Function, entry, part
 from controller.collector.loads import (
     address_of,
     be16,
     be32,
+    call4,
     count_up,
     get,
     get32,
@@ -66,7 +68,8 @@ class DecodedArrays(NamedTuple):
     reports: NDArray[np.int64]
     hops: NDArray[np.int64]
     shim: NDArray[np.int64]
-    addresses: DecodedRows
+    row: NDArray[np.int64]
+    """Their addresses, for `rows_at`."""
 
 
 def decoded_arrays() -> DecodedArrays:
@@ -75,8 +78,9 @@ def decoded_arrays() -> DecodedArrays:
     reports = np.zeros((REPORT_ROWS, c.R_COLUMNS), np.int64)
     hops = np.zeros((HOP_ROWS, c.H_COLUMNS), np.int64)
     shim = np.zeros(4, np.int64)
-    addresses = DecodedRows(*(address_of(array) for array in (datagrams, reports, hops, shim)))
-    return DecodedArrays(datagrams, reports, hops, shim, addresses)
+    arrays = (datagrams, reports, hops, shim)
+    row = np.array([address_of(array) for array in arrays], np.int64)
+    return DecodedArrays(*arrays, row)
 
 
 class BatchView(NamedTuple):
@@ -94,8 +98,26 @@ class BatchView(NamedTuple):
     buffer_bytes: int
 
 
-@routine
-def decode_chunk(batch: BatchView, first: int, tables: FabricTables, rows: DecodedRows) -> int:
+BATCH_COLUMNS = 7
+"""A batch as a row of int64: these numbers in their order."""
+
+
+@part
+def batch_at(at: int) -> BatchView:
+    """The batch whose row is at an address."""
+    return BatchView(
+        get(at, 0), get(at, 1), get(at, 2), get(at, 3), get(at, 4), get(at, 5), get(at, 6)
+    )
+
+
+@part
+def rows_at(at: int) -> DecodedRows:
+    """The rows whose addresses are at an address."""
+    return DecodedRows(get(at, 0), get(at, 1), get(at, 2), get(at, 3))
+
+
+@part
+def _decode_chunk(batch: BatchView, first: int, tables: FabricTables, rows: DecodedRows) -> int:
     """Decode datagrams from `first` on; returns how many there was room for.
 
     -1 for one that is not inside the buffer, which is the caller's mistake.
@@ -263,18 +285,36 @@ def _decode_report(
     return result - 1 if result < 0 else result
 
 
+def _decode_function(digest: int) -> Callable[..., int]:
+    def decode_chunk(batch: int, first: int, tables: int, rows: int) -> int:
+        if digest == 0:
+            return -1
+        return _decode_chunk(batch_at(batch), first, tables_at(tables), rows_at(rows))
+
+    return decode_chunk
+
+
+DECODE = Function(_decode_function, 4)
+"""(batch, first datagram, tables, rows) -> how many were decoded, -1 for a wrong batch; all by the
+addresses of their rows."""
+
+
 def _decode_all_entry(digest: int) -> Any:  # noqa: ANN401
-    def decode_all(batch: BatchView, tables: FabricTables, rows: DecodedRows, totals: int) -> int:
-        """Decode a batch and count by status: totals[0] taken, [1] left, [2] rejected, [3] hops."""
+    def decode_all(function: int, batch: int, tables: int, rows: int, totals: int) -> int:
+        """Decode a batch and count by status: totals[0] taken, [1] left, [2] rejected, [3] hops.
+
+        function: the address of DECODE.
+        """
         if digest == 0:
             return 0
         done = 0
-        while done < batch.datagrams:
-            taken = decode_chunk(batch, done, tables, rows)
+        count = batch_at(batch).datagrams
+        while done < count:
+            taken = call4(function, batch, done, tables, rows)
             if taken < 0:
                 return taken
             for index in range(taken):
-                datagram = rows.datagrams + index * c.D_BYTES
+                datagram = rows_at(rows).datagrams + index * c.D_BYTES
                 status = get(datagram, c.D_STATUS)
                 if status == 0 and get(datagram, c.D_FAULT) == 0:
                     count_up(totals, 0)

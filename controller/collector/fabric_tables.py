@@ -40,6 +40,8 @@ class FabricTables(NamedTuple):
     """1 where a node sends reports v0.5, whose sender the compiled decoder does not look for."""
     seed: int
     """Of all hashes: nobody can prepare reports that fall into one place of a table."""
+    at: int
+    """Where these numbers are themselves."""
 
 
 class FabricArrays(NamedTuple):
@@ -49,6 +51,7 @@ class FabricArrays(NamedTuple):
     slots: Array
     far_ends: Array
     original_dscp: Array
+    numbers: Array
     addresses: FabricTables
 
 
@@ -95,8 +98,27 @@ def fabric_tables(fabric: TelemetryFabric, *, seed: int) -> FabricArrays:
         int_udp_port=int_udp_port,
         any_v05=any(node.dialect.report_format is ReportFormat.V05 for node in nodes),
         seed=seed,
+        at=0,
     )
-    return FabricArrays(table, slots, far_ends, original_dscp, addresses)
+    numbers = np.array(addresses, np.int64)
+    addresses = addresses._replace(at=address_of(numbers))
+    return FabricArrays(table, slots, far_ends, original_dscp, numbers, addresses)
+
+
+@part
+def tables_at(at: int) -> FabricTables:
+    """The tables whose addresses are at an address."""
+    return FabricTables(
+        get(at, 0),
+        get(at, 1),
+        get(at, 2),
+        get(at, 3),
+        get(at, 4),
+        get(at, 5),
+        get(at, 6),
+        get(at, 7),
+        at,
+    )
 
 
 def _is_compiled(dialect: Dialect) -> bool:

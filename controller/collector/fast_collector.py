@@ -19,7 +19,7 @@ from controller.collector import run_batch as run
 from controller.collector.arrivals import ArrivalLog, NotedSenders
 from controller.collector.batch import ReportBatch
 from controller.collector.compiled_joiner import CompiledJoiner
-from controller.collector.decode_reports import BatchView, decoded_arrays
+from controller.collector.decode_reports import BATCH_COLUMNS, decoded_arrays
 from controller.collector.fabric_tables import fabric_tables
 from controller.collector.join_tables import JoinTables
 from controller.collector.link_table import TableReferences
@@ -84,7 +84,11 @@ class FastCollector(Collector):
         self._progress[run.P_STRANGERS] = len(node_ids)
         self._destinations: list[Destination] = []
         self._destination_rows = np.zeros(0, np.int64)
+        self._batch_row = np.zeros(BATCH_COLUMNS, np.int64)
         self._rows_at = (
+            address_of(self._batch_row),
+            self._arrays.addresses.at,
+            address_of(self._decoded_rows.row),
             address_of(self._progress),
             address_of(self._join_tables.state),
             address_of(self._compiled_seen.state),
@@ -95,7 +99,7 @@ class FastCollector(Collector):
         if batch.count > min(len(batch.start), len(batch.byte_count), len(batch.destination)):
             raise ValueError("a batch of more datagrams than its arrays have rows")
         self._received += batch.count
-        view = BatchView(*batch.addresses(), batch.count, len(batch.buffer))
+        self._batch_row[:] = *batch.addresses(), batch.count, len(batch.buffer)
         if batch.destinations != self._destinations:
             self._destinations = list(batch.destinations)
             rows = [self._senders.destination_row(item) for item in batch.destinations]
@@ -108,9 +112,7 @@ class FastCollector(Collector):
             progress[run.P_ARRIVALS] = 0 if arrivals is None else arrivals.reserve(batch.count)
             progress[run.P_SENDERS] = self._senders.address
             progress[run.P_DESTINATIONS] = self._senders.rows.shape[2]
-            code = run.run_batch(
-                view, self._arrays.addresses, self._decoded_rows.addresses, *self._rows_at
-            )
+            code = run.run_batch(*self._rows_at)
             if code == run.FINISHED:
                 break
             at_hand = int(progress[run.P_AT_HAND])

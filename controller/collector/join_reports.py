@@ -5,8 +5,10 @@ What is not - probes, packets sent more than once - is left to the reference joi
 point of the order. While a group waits, its reports are rows of `join_state`.
 """
 
+from collections.abc import Callable
+
 from controller.collector import columns as c
-from controller.collector.fabric_tables import AT_HOST, FabricTables
+from controller.collector.fabric_tables import AT_HOST, FabricTables, tables_at
 from controller.collector.join_state import (
     G_FIRST_COLLECTOR_NS,
     G_FIRST_REPORT,
@@ -16,6 +18,7 @@ from controller.collector.join_state import (
     J_ADDS,
     J_CHAIN,
     J_EPOCH_COUNT,
+    J_FUNCTIONS,
     J_GROUP_AT_HAND,
     J_GROUP_ROOM,
     J_HOP_ROOM,
@@ -38,8 +41,8 @@ from controller.collector.join_state import (
     report_at,
     report_number,
 )
-from controller.collector.kernel import part, routine
-from controller.collector.loads import get, put
+from controller.collector.kernel import Function, part, routine
+from controller.collector.loads import call3, call4, get, put
 from controller.collector.path_output import (
     egress_far_end,
     ingress_far_end,
@@ -156,8 +159,20 @@ def _close_waiting(joiner: int, tables: FabricTables, oldest_ns: int, pending_ma
     return DONE
 
 
-@routine
+@part
 def add(joiner: int, tables: FabricTables, report: int, hops: int) -> int:
+    """ADD, by its address."""
+    return call4(get(get(joiner, J_FUNCTIONS), c.F_ADD), joiner, tables.at, report, hops)
+
+
+@part
+def _close(joiner: int, tables: FabricTables, group: int) -> int:
+    """CLOSE, by its address."""
+    return call3(get(get(joiner, J_FUNCTIONS), c.F_CLOSE), joiner, tables.at, group)
+
+
+@part
+def _add(joiner: int, tables: FabricTables, report: int, hops: int) -> int:
     """Take a report (at an address) and the hops of its stack; DONE, NOTHING or what to ask."""
     now_ns = get(report, c.R_CAPTURE)
     group = find_group(joiner, report)
@@ -267,8 +282,8 @@ def _sink_postcard(joiner: int, first: int, stack: int) -> int:
     return NONE
 
 
-@routine
-def _close(joiner: int, tables: FabricTables, group: int) -> int:
+@part
+def _close_group(joiner: int, tables: FabricTables, group: int) -> int:
     """Put the reports of a packet that will not become whole, and forget it."""
     put(joiner, J_GROUP_AT_HAND, group)
     first = get(group_at(joiner, group), G_FIRST_REPORT)
@@ -328,3 +343,22 @@ def _close_postcards(joiner: int, tables: FabricTables, postcards: int, count: i
         complete = whole_path(tables, at, length, path) != 0
         put_postcards(joiner, tables, at, length, complete)
         at += 8 * length
+
+
+def _add_function(digest: int) -> Callable[..., int]:
+    def add(joiner: int, tables: int, report: int, hops: int) -> int:
+        return _add(joiner, tables_at(tables), report, hops) if digest != 0 else DONE
+
+    return add
+
+
+def _close_function(digest: int) -> Callable[..., int]:
+    def close(joiner: int, tables: int, group: int) -> int:
+        return _close_group(joiner, tables_at(tables), group) if digest != 0 else DONE
+
+    return close
+
+
+ADD = Function(_add_function, 4)
+CLOSE = Function(_close_function, 3)
+"""As `_add` and `_close_group`, the tables by the address of their row."""

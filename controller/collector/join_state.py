@@ -77,6 +77,8 @@ J_POSTCARDS = 36
 """int64[64], scratch: postcards of a group."""
 J_CHAIN = 37
 """int64[64], scratch: postcards in order."""
+J_FUNCTIONS = 38
+"""int64[F_COLUMNS]: functions called by address."""
 J_COLUMNS = 40
 
 REFERENCE_KNOWN = 0

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from controller.collector import columns as c
 from controller.collector import join_state as j
+from controller.collector.functions import function_addresses
 from controller.collector.join_reports import HOPS_MARGIN, PACKETS_MARGIN
 from controller.collector.kernel import SOURCES_DIGEST, entry
 from controller.collector.loads import address_of, get, put
@@ -64,6 +65,8 @@ class JoinTables:
             self.state[column] = j.NONE
         self.state[j.J_PENDING_MAX] = PENDING_PACKETS_MAX
         self.state[j.J_WINDOW_NS] = window_ns
+        self._functions = function_addresses()
+        self.state[j.J_FUNCTIONS] = address_of(self._functions)
         self.state[j.J_STAMP_STATE] = address_of(timelines.state)
         self.state[j.J_REFERENCES] = address_of(self.references)
         self.state[j.J_EPOCHS] = address_of(self._epochs)

@@ -71,6 +71,31 @@ def routine(function: _F) -> _F:
     return cast("_F", numba.njit(**_PART)(function))
 
 
+class Function:
+    """A compiled function that others call by its address, of int64 arguments.
+
+    numba optimises all that a function calls once more for each of its callers, level by level.
+    Behind an address, it is compiled once. `make` gets SOURCES_DIGEST and gives the Python
+    function, which holds it as a free variable.
+    """
+
+    def __init__(self, make: Callable[[int], Callable[..., int]], arguments: int) -> None:
+        self._make = make
+        self._signature = numba.types.int64(*[numba.types.int64] * arguments)
+        self._compiled: Any = None
+
+    @property
+    def address(self) -> int:
+        """Compiled when it is first asked for."""
+        if self._compiled is None:
+            function = self._make(SOURCES_DIGEST)
+            try:
+                self._compiled = numba.cfunc(self._signature, cache=True)(function)
+            except RuntimeError:  # as in `entry`
+                self._compiled = numba.cfunc(self._signature)(function)
+        return int(self._compiled.address)
+
+
 def entry(function: _F) -> _F:
     """An entry point as machine code, kept for the next start where a folder can be written."""
     try:

@@ -16,37 +16,56 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
+from numpy.typing import NDArray
 
 _arrays: Any = arrayobj
 _tuples: Any = cgutils
 _ir = _tuples.ir
 _WORD = _ir.IntType(64)
-_Build = Callable[[Any, Any, Any, Any], Any]
+_Numba = Any
+"""Something of the compiler, which has no types of its own."""
+_Build = Callable[[_Numba, _Numba, _Numba, _Numba], _Numba]
 
 
-def _declare(build: _Build, result: Any, count: int) -> Any:  # noqa: ANN401
+def _declare(build: _Build, result: _Numba, count: int) -> _Numba:
     """A compiled function of `count` int64 arguments whose instructions `build` gives."""
     arguments = [types.int64] * count
 
     # numba reads the number of arguments from the signature
-    def one(typing_context: Any, a: Any) -> Any:  # noqa: ANN401
+    def one(typing: _Numba, a: _Numba) -> _Numba:
         return result(*arguments), build
 
-    def two(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ANN401
+    def two(typing: _Numba, a: _Numba, b: _Numba) -> _Numba:
         return result(*arguments), build
 
-    def three(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+    def three(typing: _Numba, a: _Numba, b: _Numba, c: _Numba) -> _Numba:
         return result(*arguments), build
 
-    return intrinsic((one, two, three)[count - 1])
+    def four(typing: _Numba, a: _Numba, b: _Numba, c: _Numba, d: _Numba) -> _Numba:
+        return result(*arguments), build
+
+    def five(typing: _Numba, a: _Numba, b: _Numba, c: _Numba, d: _Numba, e: _Numba) -> _Numba:
+        return result(*arguments), build
+
+    def six(
+        typing: _Numba, a: _Numba, b: _Numba, c: _Numba, d: _Numba, e: _Numba, f: _Numba
+    ) -> _Numba:
+        return result(*arguments), build
+
+    def seven(
+        typing: _Numba, a: _Numba, b: _Numba, c: _Numba, d: _Numba, e: _Numba, f: _Numba, g: _Numba
+    ) -> _Numba:
+        return result(*arguments), build
+
+    return intrinsic((one, two, three, four, five, six, seven)[count - 1])
 
 
-def _pointer(builder: Any, address: Any, bits: int) -> Any:  # noqa: ANN401
+def _pointer(builder: _Numba, address: _Numba, bits: int) -> _Numba:
     return builder.inttoptr(address, _ir.IntType(bits).as_pointer())
 
 
 def _load(bits: int, *, big_endian: bool) -> _Build:
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def build(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
         value = builder.load(_pointer(builder, arguments[0], bits))
         value.align = 1
         if big_endian and bits > 8:
@@ -57,7 +76,7 @@ def _load(bits: int, *, big_endian: bool) -> _Build:
 
 
 def _store(bits: int) -> _Build:
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def build(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
         value = arguments[1]
         if bits < 64:
             value = builder.trunc(value, _ir.IntType(bits))
@@ -87,20 +106,20 @@ put64: Store = _declare(_store(64), types.void, 2)
 """(address, number): its low bits, in the machine's byte order."""
 
 
-def _place(builder: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _place(builder: _Numba, arguments: _Numba) -> _Numba:
     return builder.gep(_pointer(builder, arguments[0], 64), [arguments[1]])
 
 
-def _get(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _get(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
     return builder.load(_place(builder, arguments))
 
 
-def _put(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _put(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
     builder.store(arguments[2], _place(builder, arguments))
     return context.get_dummy_value()
 
 
-def _count_up(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _count_up(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
     place = _place(builder, arguments)
     builder.store(builder.add(builder.load(place), _ir.Constant(_WORD, 1)), place)
     return context.get_dummy_value()
@@ -114,7 +133,7 @@ count_up: Callable[[int, int], None] = _declare(_count_up, types.void, 2)
 """(row, column): add 1 to it."""
 
 
-def _mix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _mix(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
     wide = _ir.IntType(128)
     product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
     high = builder.trunc(builder.lshr(product, _ir.Constant(wide, 64)), _WORD)
@@ -125,7 +144,7 @@ mix: Callable[[int, int], int] = _declare(_mix, types.int64, 2)
 """High half of the 128-bit product xor its low half: each bit depends on all."""
 
 
-def _prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _prefetch(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
     byte = _ir.IntType(8).as_pointer()
     number = _ir.IntType(32)
     name = "llvm.prefetch.p0i8"
@@ -142,7 +161,20 @@ prefetch: Callable[[int], None] = _declare(_prefetch, types.void, 1)
 """Ask for the memory at an address that will be read soon."""
 
 
-def _row_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _call(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
+    kind = _ir.FunctionType(_WORD, [_WORD] * (len(arguments) - 1))
+    function = builder.inttoptr(arguments[0], kind.as_pointer())
+    return builder.call(function, arguments[1:])
+
+
+call3: Callable[[int, int, int, int], int] = _declare(_call, types.int64, 4)
+call4: Callable[[int, int, int, int, int], int] = _declare(_call, types.int64, 5)
+call5: Callable[[int, int, int, int, int, int], int] = _declare(_call, types.int64, 6)
+call6: Callable[[int, int, int, int, int, int, int], int] = _declare(_call, types.int64, 7)
+"""(function, arguments...): call a `kernel.Function` by its address."""
+
+
+def _row_at(context: _Numba, builder: _Numba, signature: _Numba, arguments: _Numba) -> _Numba:
     array = context.make_array(signature.return_type)(context, builder)
     eight = context.get_constant(types.intp, 8)
     _arrays.populate_array(
@@ -160,7 +192,7 @@ row_at: Callable[[int, int], Any] = _declare(_row_at, types.Array(types.int64, 1
 """(address, columns): the int64 row there as an array that counts no references."""
 
 
-def address_of(array: Any) -> int:  # noqa: ANN401
+def address_of(array: NDArray[Any]) -> int:
     """Where the elements of a contiguous array lie; the caller keeps it alive."""
     assert array.flags.c_contiguous
     return int(array.ctypes.data)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from controller.collector.kernel import SOURCES_DIGEST, entry
 from controller.collector.loads import address_of, get, put
 from controller.collector.senders import CompiledTracker
-from controller.collector.sequence_numbers import observe
+from controller.collector.sequence_numbers import OBSERVE, observe
 from controller.telemetry.collector import SenderKey
 from controller.telemetry.dialect import SEQUENCE_BITS
 from controller.telemetry.loss import LossCounters, SequenceTracker
@@ -130,7 +130,10 @@ class LossAccount:
         if not addresses.all():
             self._observe_others(table, trackers)
         observe_in_order(
-            *map(address_of, (table, heads, ends, addresses)), len(self._workers), count
+            OBSERVE.address,
+            *map(address_of, (table, heads, ends, addresses)),
+            len(self._workers),
+            count,
         )
         self._workers = [
             own for number, own in enumerate(self._workers) if number < self._places or own.waiting
@@ -167,12 +170,12 @@ class LossAccount:
 
 def _observe_entry(digest: int) -> Any:  # noqa: ANN401
     def observe_in_order(
-        table: int, heads: int, ends: int, trackers: int, lists: int, count: int
+        function: int, table: int, heads: int, ends: int, trackers: int, lists: int, count: int
     ) -> None:
         """Count `count` arrivals of several lists, each in order, by time.
 
-        Addresses: the lists one after the other, where each begins (moved on) and ends, and the
-        tracker row of each sender, 0 for one that is not counted here.
+        Addresses: of OBSERVE, the lists one after the other, where each begins (moved on) and
+        ends, and the tracker row of each sender, 0 for one that is not counted here.
         """
         if digest == 0:
             return
@@ -191,7 +194,7 @@ def _observe_entry(digest: int) -> Any:  # noqa: ANN401
             told = get(table, 2 * head + 1)
             tracker = get(trackers, told >> 33)
             if tracker != 0:
-                observe(tracker, told & 0xFFFFFFFF, told >> 32 & 1 != 0)
+                observe(function, tracker, told & 0xFFFFFFFF, told >> 32 & 1 != 0)
 
     return entry(observe_in_order)
 

@@ -5,8 +5,17 @@ Stamps stay raw until the rows are taken. A waiting report's hops are a chain, t
 that has just been decoded follow each other.
 """
 
+from collections.abc import Callable
+
 from controller.collector import columns as c
-from controller.collector.fabric_tables import AT_HOST, NO_CABLE, FabricTables, far_end, node_at
+from controller.collector.fabric_tables import (
+    AT_HOST,
+    NO_CABLE,
+    FabricTables,
+    far_end,
+    node_at,
+    tables_at,
+)
 from controller.collector.join_state import (
     A_BYTES,
     A_DST_HIGH,
@@ -18,6 +27,7 @@ from controller.collector.join_state import (
     J_ADDRESS_COUNT,
     J_ADDRESSES,
     J_COMPLETE,
+    J_FUNCTIONS,
     J_HOPS,
     J_INCOMPLETE,
     J_PACKET_COUNT,
@@ -26,8 +36,8 @@ from controller.collector.join_state import (
     J_PATH_HOP_NODES,
     J_PATH_HOPS,
 )
-from controller.collector.kernel import part, routine
-from controller.collector.loads import count_up, get, put, put8, put16, put32, put64
+from controller.collector.kernel import Function, part, routine
+from controller.collector.loads import call5, call6, count_up, get, put, put8, put16, put32, put64
 from controller.telemetry.packet import NETWORK_IPV4
 from correction.records import HOP_DTYPE, PACKET_DTYPE, TRAFFIC_PTP, TRAFFIC_ROCE
 
@@ -167,8 +177,24 @@ def sink_is_on_stack(joiner: int, report: int, hops: int) -> bool:
     return stamp == 0 or stamp == get(last, c.H_INGRESS_TSTAMP)
 
 
-@routine
+@part
 def put_stack(
+    joiner: int, tables: FabricTables, report: int, hops: int, sink: int, joined: bool
+) -> None:
+    """PUT_STACK, by its address."""
+    function = get(get(joiner, J_FUNCTIONS), c.F_PUT_STACK)
+    call6(function, joiner, tables.at, report, hops, sink, 1 if joined else 0)
+
+
+@part
+def put_postcards(joiner: int, tables: FabricTables, path: int, count: int, complete: bool) -> None:
+    """PUT_POSTCARDS, by its address."""
+    function = get(get(joiner, J_FUNCTIONS), c.F_PUT_POSTCARDS)
+    call5(function, joiner, tables.at, path, count, 1 if complete else 0)
+
+
+@part
+def _put_stack(
     joiner: int, tables: FabricTables, report: int, hops: int, sink: int, joined: bool
 ) -> None:
     """The path of an INT-MD stack; `sink` is the report with the sink's own hop, 0 if on the stack.
@@ -214,8 +240,10 @@ def put_stack(
     _put_packet(joiner, report, count, complete, captured)
 
 
-@routine
-def put_postcards(joiner: int, tables: FabricTables, path: int, count: int, complete: bool) -> None:
+@part
+def _put_postcards(
+    joiner: int, tables: FabricTables, path: int, count: int, complete: bool
+) -> None:
     """A path of postcards in order; path: int64[count], addresses of reports.
 
     Only INT-MX makes the packet longer, at its source. A postcard shows the packet as it leaves its
@@ -256,3 +284,26 @@ def egress_far_end(tables: FabricTables, report: int) -> int:
 def ingress_far_end(tables: FabricTables, report: int) -> int:
     """Where the packet came from."""
     return far_end(tables, get(report, c.R_NODE), get(report, c.R_INGRESS_PORT))
+
+
+def _put_stack_function(digest: int) -> Callable[..., int]:
+    def put_stack(joiner: int, tables: int, report: int, hops: int, sink: int, joined: int) -> int:
+        if digest != 0:
+            _put_stack(joiner, tables_at(tables), report, hops, sink, joined != 0)
+        return 0
+
+    return put_stack
+
+
+def _put_postcards_function(digest: int) -> Callable[..., int]:
+    def put_postcards(joiner: int, tables: int, path: int, count: int, complete: int) -> int:
+        if digest != 0:
+            _put_postcards(joiner, tables_at(tables), path, count, complete != 0)
+        return 0
+
+    return put_postcards
+
+
+PUT_STACK = Function(_put_stack_function, 6)
+PUT_POSTCARDS = Function(_put_postcards_function, 5)
+"""As `_put_stack` and `_put_postcards`, the tables by the address of their row; 0."""

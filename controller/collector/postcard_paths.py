@@ -5,11 +5,14 @@
 Lists are int64 arrays at an address: addresses of reports, at most PIECES_PER_PACKET_MAX of them.
 """
 
+from collections.abc import Callable
+
 from controller.collector import columns as c
 from controller.collector.fabric_tables import AT_HOST, FabricTables, node_at
 from controller.collector.join_state import (
     J_EPOCH_COUNT,
     J_EPOCHS,
+    J_FUNCTIONS,
     J_LEARNED,
     J_REFERENCES,
     J_STAMP_STATE,
@@ -18,8 +21,8 @@ from controller.collector.join_state import (
     REFERENCE_DIFFERENCE_NS,
     REFERENCE_KNOWN,
 )
-from controller.collector.kernel import part, routine
-from controller.collector.loads import get, put, row_at
+from controller.collector.kernel import Function, part, routine
+from controller.collector.loads import call3, get, put, row_at
 from controller.collector.path_output import egress_far_end, ingress_far_end
 from controller.telemetry.link_references import (
     LATE_AGE_NS,
@@ -190,14 +193,31 @@ def _instants(joiner: int, report: int) -> tuple[int, int]:
     )
 
 
-@routine
+@part
 def _difference_ns(joiner: int, sender: int, receiver: int) -> int:
+    """DIFFERENCE, by its address."""
+    function = get(get(joiner, J_FUNCTIONS), c.F_DIFFERENCE)
+    return call3(function, joiner, sender, receiver)
+
+
+@part
+def _find_difference_ns(joiner: int, sender: int, receiver: int) -> int:
     """Ingress stamp less egress stamp; NO_TSTAMP_NS where one is missing."""
     _, sent_ns = _instants(joiner, sender)
     received_ns, _ = _instants(joiner, receiver)
     if sent_ns == _NO_TSTAMP_NS or received_ns == _NO_TSTAMP_NS:
         return _NO_TSTAMP_NS
     return received_ns - sent_ns
+
+
+def _difference_function(digest: int) -> Callable[..., int]:
+    def difference_ns(joiner: int, sender: int, receiver: int) -> int:
+        return _find_difference_ns(joiner, sender, receiver) if digest != 0 else 0
+
+    return difference_ns
+
+
+DIFFERENCE = Function(_difference_function, 3)
 
 
 @part

@@ -10,8 +10,8 @@ from typing import Any
 from controller.collector import columns as c
 from controller.collector.arrival_list import note
 from controller.collector.columns import REASON_CODES_END
-from controller.collector.decode_reports import BatchView, DecodedRows, decode_chunk
-from controller.collector.fabric_tables import FabricTables, node_at, node_row
+from controller.collector.decode_reports import BatchView, batch_at, rows_at
+from controller.collector.fabric_tables import FabricTables, node_at, node_row, tables_at
 from controller.collector.join_reports import (
     ANY_TIME_NS,
     ASK_ROOM,
@@ -20,9 +20,9 @@ from controller.collector.join_reports import (
     close_waiting,
     may_add,
 )
-from controller.collector.join_state import J_PENDING_MAX, J_WINDOW_NS
+from controller.collector.join_state import J_FUNCTIONS, J_PENDING_MAX, J_WINDOW_NS
 from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
-from controller.collector.loads import be32, count_up, get, get32, put, u8
+from controller.collector.loads import be32, call4, count_up, get, get32, put, u8
 from controller.collector.seen_table import NEW, REPEATED, REPLICA, expect, look
 from controller.collector.sequence_numbers import observe
 from controller.telemetry.rejected import SAMPLE_BYTES_MAX, SAMPLES_PER_NODE
@@ -103,7 +103,13 @@ def _reject(batch: BatchView, tables: FabricTables, progress: int, index: int, c
 
 @part
 def _look(
-    batch: BatchView, tables: FabricTables, datagram: int, index: int, progress: int, seen: int
+    batch: BatchView,
+    tables: FabricTables,
+    datagram: int,
+    index: int,
+    progress: int,
+    seen: int,
+    function: int,
 ) -> int:
     """Look the content up and account for the sequence number; the sight, or -1: no sender row."""
     node = get(datagram, c.D_NODE)
@@ -121,7 +127,7 @@ def _look(
     sight = look(seen, get(datagram, c.D_CONTENT), get(datagram, c.D_NUMBER))
     arrivals = get(progress, P_ARRIVALS)
     if arrivals == 0:
-        observe(sender, get(datagram, c.D_SEQUENCE), sight == REPEATED)
+        observe(function, sender, get(datagram, c.D_SEQUENCE), sight == REPEATED)
     else:
         captured_ns = get(batch.capture_collector_ns, index)
         note(arrivals, sender, get(datagram, c.D_SEQUENCE), sight == REPEATED, captured_ns)
@@ -170,16 +176,17 @@ def _is_taken_after_all(
 
 def _run_entry(digest: int) -> Any:  # noqa: ANN401
     def run_batch(
-        batch: BatchView,
-        tables: FabricTables,
-        rows: DecodedRows,
-        progress: int,
-        joiner: int,
-        seen: int,
+        batch_row: int, tables_row: int, rows_row: int, progress: int, joiner: int, seen: int
     ) -> int:
-        """Go on with a batch; FINISHED at its end, else what Python has to do first."""
+        """Go on with a batch; FINISHED at its end, else what Python has to do first.
+
+        All arguments are addresses: of the rows that hold the batch, the fabric's tables and the
+        decoded rows, and of the states.
+        """
         if digest == 0:
             return FINISHED
+        batch, tables, rows = batch_at(batch_row), tables_at(tables_row), rows_at(rows_row)
+        functions = get(joiner, J_FUNCTIONS)
         first, count = get(progress, P_CHUNK_FIRST), get(progress, P_CHUNK_COUNT)
         number = get(progress, P_NEXT)
         report, left = get(progress, P_REPORT), get(progress, P_REPORTS_LEFT)
@@ -219,7 +226,7 @@ def _run_entry(digest: int) -> Any:  # noqa: ANN401
                     break
                 first += count
                 number = 0
-                count = decode_chunk(batch, first, tables, rows)
+                count = call4(get(functions, c.F_DECODE), batch_row, first, tables_row, rows_row)
                 if count < 0:
                     code = OUTSIDE_BUFFER
                     break
@@ -234,7 +241,9 @@ def _run_entry(digest: int) -> Any:  # noqa: ANN401
                 break
             if number + _AHEAD < count:
                 expect(seen, get(datagram + _AHEAD * c.D_BYTES, c.D_CONTENT))
-            sight = _look(batch, tables, datagram, first + number, progress, seen)
+            sight = _look(
+                batch, tables, datagram, first + number, progress, seen, get(functions, c.F_OBSERVE)
+            )
             if sight < 0:
                 code = ASK_SENDER
                 break

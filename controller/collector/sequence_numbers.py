@@ -6,10 +6,11 @@ bits by number, so that nothing is shifted; numbers held are sorted in the row i
 untouched part costs no memory.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from controller.collector.kernel import SOURCES_DIGEST, entry, part, routine
-from controller.collector.loads import count_up, get, put
+from controller.collector.kernel import SOURCES_DIGEST, Function, entry, part, routine
+from controller.collector.loads import call3, count_up, get, put
 from controller.telemetry.dialect import SEQUENCE_BITS
 from controller.telemetry.loss import CONFIRMING_REPORTS, NEAR, REORDER_WINDOW
 
@@ -49,8 +50,11 @@ assert CONFIRMING_REPORTS == 3
 
 
 @part
-def observe(sender: int, sequence_number: int, repeated: bool) -> None:
-    """Account for one report; `repeated`: the same content has arrived before."""
+def observe(function: int, sender: int, sequence_number: int, repeated: bool) -> None:
+    """Account for one report; `repeated`: the same content has arrived before.
+
+    function: the address of OBSERVE.
+    """
     number = get(sender, S_NEWEST) + 1
     waiting = get(sender, S_HELD_COUNT) | get(sender, S_STRAY_COUNT) | get(sender, S_ROW_COUNT)
     if number > 0 and number & _MASK == sequence_number and not repeated and waiting == 0:
@@ -62,7 +66,7 @@ def observe(sender: int, sequence_number: int, repeated: bool) -> None:
         count_up(sender, S_RECEIVED)
         count_up(sender, S_RUN_RECEIVED)
         return
-    _observe(sender, sequence_number, repeated)
+    call3(function, sender, sequence_number, 1 if repeated else 0)
 
 
 @routine
@@ -326,15 +330,32 @@ def _stray(sender: int, number: int) -> None:
     _accept(sender, high - low + start)
 
 
-def _observe_entry(digest: int) -> Any:  # noqa: ANN401
-    def observe_many(sender: int, numbers: int, repeated: int, count: int) -> None:
-        """`observe` of `count` reports of one sender: int64 numbers, int64 flags."""
+def _observe_function(digest: int) -> Callable[..., int]:
+    def observe_any(sender: int, sequence_number: int, repeated: int) -> int:
+        if digest != 0:
+            _observe(sender, sequence_number, repeated != 0)
+        return 0
+
+    return observe_any
+
+
+OBSERVE = Function(_observe_function, 3)
+"""(sender, sequence number, repeated) -> 0."""
+
+
+def _observe_many_entry(digest: int) -> Any:  # noqa: ANN401
+    def observe_all(function: int, sender: int, numbers: int, repeated: int, count: int) -> None:
         if digest == 0:
             return
         for index in range(count):
-            observe(sender, get(numbers, index), get(repeated, index) != 0)
+            observe(function, sender, get(numbers, index), get(repeated, index) != 0)
 
-    return entry(observe_many)
+    return entry(observe_all)
 
 
-observe_many = _observe_entry(SOURCES_DIGEST)
+_observe_all = _observe_many_entry(SOURCES_DIGEST)
+
+
+def observe_many(sender: int, numbers: int, repeated: int, count: int) -> None:
+    """`observe` of `count` reports of one sender: addresses of int64 numbers and flags."""
+    _observe_all(OBSERVE.address, sender, numbers, repeated, count)

@@ -103,7 +103,7 @@ for forbidden in (base, base + 2 * PAGE):
     assert libc.mprotect(ctypes.c_void_p(forbidden), PAGE, 0) == 0
 arrays, rows = fabric_tables(random_fabric(), seed=12345), d.decoded_arrays()
 start, size = np.zeros(1, np.int64), np.zeros(1, np.int32)
-totals = np.zeros(4, np.int64)
+totals, batch = np.zeros(4, np.int64), np.zeros(d.BATCH_COLUMNS, np.int64)
 chance = random.Random(1)
 for datagram in RandomReports(8, damage=0.3).take(600):
     payload = datagram.payload[:PAGE]
@@ -112,10 +112,15 @@ for datagram in RandomReports(8, damage=0.3).take(600):
         for place in (2 * PAGE - end, PAGE):  # against the page behind, and the one in front
             ctypes.memmove(base + place, payload[:end], end)
             size[0] = end
-            view = d.BatchView(
-                base + place, address_of(start), address_of(size), address_of(start), 0, 1, PAGE
+            at = address_of(start)
+            batch[:] = base + place, at, address_of(size), at, 0, 1, PAGE
+            d.decode_all(
+                d.DECODE.address,
+                address_of(batch),
+                arrays.addresses.at,
+                address_of(rows.row),
+                address_of(totals),
             )
-            d.decode_all(view, arrays.addresses, rows.addresses, address_of(totals))
 print(int(totals[:3].sum()), int(totals[0] > 500))
 """
 
