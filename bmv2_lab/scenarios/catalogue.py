@@ -70,8 +70,8 @@ _ALL = (
     ),
     Scenario(
         name="large-16x8",
-        summary="16 leaves x 8 spines, 32 hosts, a fifth of the fabric links asymmetric, ports loaded "
-        "to 60 % on average: what is claimed of accuracy and of naming links",
+        summary="16 leaves x 8 spines, 32 hosts, a fifth of the fabric links asymmetric, ports "
+        "loaded to 60 % on average: what is claimed of accuracy and of naming links",
         leaves=16,
         spines=8,
         bad_link_share=0.2,
