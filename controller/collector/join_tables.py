@@ -36,7 +36,7 @@ _GROUPS_FIRST = 4096
 _REPORTS_FIRST = 8192
 _HOPS_FIRST = 16_384
 _PACKETS_FIRST = 16_384
-_HAND_OVER_SHARE = 32
+_HAND_OVER_SHARE = 128
 """Tables that are filled by more than one part in so many are handed over, others copied."""
 _U64 = (1 << 64) - 1
 
