@@ -211,7 +211,7 @@ def _residence_of_clocks(path: PathDelay, delays: LinkDelays) -> dict[int, float
 
 def _clocks(parts: Sequence[LinkPart], delays: LinkDelays) -> list[int]:
     """Clocks in order of travel."""
-    result = []
+    result: list[int] = []
     for part in parts:
         link = delays.model.links[part.link]
         start, end = (link.b, link.a) if part.reverse else (link.a, link.b)
