@@ -37,11 +37,15 @@ _CONSTANTS_FROM = (
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+_MARKS = (b"@part", b"@routine", b"_COLUMNS", b"intrinsic(")
+"""What sources hold that are compiled."""
+
+
 def _digest() -> int:
     whole = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         text = source.read_bytes()
-        if b"@part" in text or b"@routine" in text or b"_COLUMNS" in text:
+        if any(mark in text for mark in _MARKS):
             whole.update(text)
     for module in _CONSTANTS_FROM:
         whole.update(Path(module.__file__ or "").read_bytes())
