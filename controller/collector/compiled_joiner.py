@@ -59,11 +59,6 @@ class CompiledJoiner:
         """Packets that were sent more than once while their reports waited."""
         return self._reference.resent_count
 
-    @property
-    def pending_count(self) -> int:
-        """Packets that wait for more reports."""
-        return int(self._tables.state[j.J_PENDING])
-
     def add(self, node_id: int, report: Report, now_ns: int) -> None:
         """Take one report of the reference decoder; every node in it must be of the fabric."""
         node = self._node_rows[node_id]

@@ -14,7 +14,6 @@ from typing import cast
 import numpy as np
 
 from controller.collector import columns as c
-from controller.collector import join_state as j
 from controller.collector import run_batch as run
 from controller.collector.arrivals import ArrivalLog, NotedSenders
 from controller.collector.batch import ReportBatch
@@ -129,11 +128,6 @@ class FastCollector(Collector):
     def _losses(self) -> tuple[Mapping[SenderKey, LossCounters], LossCounters]:
         senders = self._senders.losses()
         return senders, senders.total()
-
-    @property
-    def finished_count(self) -> int:
-        """Packets that `drain` would hand over now."""
-        return int(self._join_tables.state[j.J_PACKET_COUNT])
 
     def _take_with_reference(self, batch: ReportBatch, row: int) -> None:
         self._join_tables.hand_over_epochs()

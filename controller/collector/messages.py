@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.collector.address_index import address_index
 from controller.collector.batch import ReportBatch
 from correction.compiled import compiled
 
@@ -248,14 +249,11 @@ def _split(
             cut += 1
             continue
         destination = fallback_row
-        if has_address and len(addresses):
-            if addresses[last_address, 0] != low or addresses[last_address, 1] != high:
-                for candidate in range(len(addresses)):
-                    if addresses[candidate, 0] == low and addresses[candidate, 1] == high:
-                        last_address = candidate
-                        break
-            if addresses[last_address, 0] == low and addresses[last_address, 1] == high:
-                destination = address_rows[last_address]
+        if has_address:
+            index = address_index(addresses, low, high, last_address)
+            if index >= 0:
+                last_address = index
+                destination = address_rows[index]
         if destination < 0:
             told[2] = message
             return 0

@@ -10,6 +10,7 @@ from enum import IntEnum, unique
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.collector.address_index import address_index
 from controller.collector.batch import ReportBatch
 from controller.collector.loads import address_of, be16, get16, get32, u8
 from controller.collector.messages import AddressRows
@@ -137,13 +138,10 @@ def _read_block(
             if is_ipv6:
                 low = get32(packet + 24) | get32(packet + 28) << 32
                 high = get32(packet + 32) | get32(packet + 36) << 32
-            if not len(addresses) or addresses[last, 0] != low or addresses[last, 1] != high:
-                for candidate in range(len(addresses)):
-                    if addresses[candidate, 0] == low and addresses[candidate, 1] == high:
-                        last = candidate
-                        break
-            if len(addresses) and addresses[last, 0] == low and addresses[last, 1] == high:
-                destination = address_rows[last]
+            index = address_index(addresses, low, high, last)
+            if index >= 0:
+                last = index
+                destination = address_rows[index]
             elif fallback_row < 0:
                 told[1] = packet_at + (24 if is_ipv6 else 16)
                 return 0

@@ -163,13 +163,9 @@ class JetStreamOutput:
     def _wait_for_room(self, give_up: Callable[[], bool]) -> bool:
         if self._when_full is WhenFull.DROP:
             return False
-        before_ns = self._monotonic_ns()
-        has_room = wait_for_room(self._room, give_up)
-        waited_ns = self._monotonic_ns() - before_ns
+        has_room, waited_ns = wait_for_room(self._room, give_up, self._monotonic_ns)
         with self._lock:
-            self._counters = replace(
-                self._counters, blocked_ns=self._counters.blocked_ns + waited_ns
-            )
+            self._counters = self._counters.blocked(waited_ns)
         return has_room
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:

@@ -68,6 +68,10 @@ class OutputCounters:
             duplicates=self.duplicates + duplicate,
         )
 
+    def blocked(self, waited_ns: int) -> "OutputCounters":
+        """With more time spent waiting for room."""
+        return replace(self, blocked_ns=self.blocked_ns + waited_ns)
+
     def dropped(self, part: Part) -> "OutputCounters":
         """With one more part dropped."""
         return replace(
@@ -115,12 +119,15 @@ class Output(Protocol):
         """Bring what waits to its place, within a time limit, and let go."""
 
 
-def wait_for_room(room: threading.Semaphore, give_up: Callable[[], bool]) -> bool:
-    """Wait for a place; False when told to give up before there is one."""
-    while not room.acquire(timeout=GIVE_UP_S):
-        if give_up():
-            return False
-    return True
+def wait_for_room(
+    room: threading.Semaphore, give_up: Callable[[], bool], monotonic_ns: Callable[[], int]
+) -> tuple[bool, int]:
+    """(whether there is a place, ns waited); no place when told to give up before there is one."""
+    before_ns = monotonic_ns()
+    has_room = True
+    while has_room and not room.acquire(timeout=GIVE_UP_S):
+        has_room = not give_up()
+    return has_room, monotonic_ns() - before_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
