@@ -23,7 +23,7 @@ from correction.exchange_join import (
     join_to_packets,
 )
 from correction.links import JoinCounters
-from correction.model import ClockKind, FabricModel, Link, StampPoint
+from correction.model import ClockKind, FabricModel, Link, StampPoint, link_ends
 from correction.records import (
     LINK_SAMPLE_DTYPE,
     TRAFFIC_PTP,
@@ -189,7 +189,7 @@ def _timed(made: LinkSamples, known: LinkSamples, model: FabricModel) -> LinkSam
 
     What has become known helps the next: from the hosts and leaves upwards, or downwards.
     """
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     timed = [np.zeros(0, LINK_SAMPLE_DTYPE)]
     while len(made):
         told = np.zeros(len(made), np.bool_)

@@ -11,7 +11,7 @@ import numpy as np
 
 from correction.envelope import Fit
 from correction.instants import Instants
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.timebase import Bools, Float64s
 
 MEASUREMENT_SD_NS_MIN = 0.4
@@ -93,7 +93,7 @@ def link_equations(
         _difference_anyway(fit, edge, sd, w, e, total, y, half)
     known = (total > 0.0) & usable
     safe = np.where(total > 0.0, total, 1.0)
-    ends = np.array([(one.a, one.b) for one in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     coarse = instants.rest_ns[:, ends[:, 1]] - instants.rest_ns[:, ends[:, 0]]
     known &= np.isfinite(coarse) & np.isfinite(y) & np.isfinite(half)
 

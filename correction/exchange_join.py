@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from correction.exchange import CORRECTION_NS_MAX
 from correction.links import JoinCounters, PortIndex, Reject
-from correction.model import ClockKind, FabricModel
+from correction.model import ClockKind, FabricModel, link_ends
 from correction.records import (
     LINK_SAMPLE_DTYPE,
     TRAFFIC_PTP,
@@ -227,7 +227,7 @@ def _end_samples(
     port = hop["ingress_port" if from_host else "egress_port"]
     position = index.find(hop["node_id"], port)
     link = np.where(position >= 0, index.link[position], -1)
-    ends = np.array([(one.a, one.b) for one in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     at_nic = (link >= 0) & (nic >= 0) & np.any(ends[link] == nic[:, None], axis=1)
     # an incomplete packet's outermost hop may not be the host's own switch: not a fault then
     counters.reject(

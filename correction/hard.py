@@ -13,7 +13,7 @@ from correction.bounds import Constraints
 from correction.envelope import Fit
 from correction.equations import edges_at_instant
 from correction.instants import Instants
-from correction.model import FabricModel, Link
+from correction.model import FabricModel, Link, link_ends
 from correction.prepare import Prepared
 from correction.table import HARD_SIGMAS
 from correction.timebase import NS_PER_S, Bools, Float64s
@@ -62,7 +62,7 @@ def sample_constraints(
 ) -> list[Constraints]:
     """Per window: theta_v - theta_u <= limit, relative to the coarse readings."""
     edge, _ = edges_at_instant(fit, instants, model)
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     a_ns = instants.rest_ns[prepared.window, ends[prepared.link, 0]]
     margin = moving_margin_ns(
         (prepared.a_rest_ns - a_ns) / NS_PER_S,

@@ -16,8 +16,7 @@ from correction.envelope import model_envelopes
 from correction.grouped import group_quantiles
 from correction.hard import moving_margin_ns
 from correction.links import JoinCounters
-from correction.measure import link_ends
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.prepare import LENGTH_CLASS_BYTES, prepare
 from correction.records import LinkSamples
 from correction.timebase import NS_PER_S, Int64s

@@ -15,7 +15,7 @@ from correction.hard import sample_constraints
 from correction.identifiability import loop_links
 from correction.instants import Instants, coarse_lines, common_instants
 from correction.links import JoinCounters, Reject
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.network import Constants, Eliminated, constants, eliminate
 from correction.prepare import Prepared, prepare
 from correction.records import LinkSamples
@@ -56,11 +56,6 @@ class Measured:
         """Length of each window."""
         length: Float64s = (self.windows[:, 1] - self.windows[:, 0]) / NS_PER_S
         return length
-
-
-def link_ends(model: FabricModel) -> NDArray[np.int64]:
-    """[link, 2]: clocks a and b."""
-    return np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
 
 
 def measure(

@@ -10,6 +10,9 @@ Built by `controller.fabric` from `fabric.yaml`; holds no measured and no true v
 from dataclasses import dataclass
 from enum import Enum, unique
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @unique
 class ClockKind(Enum):
@@ -143,3 +146,8 @@ class FabricModel:
     without error."""
     boundary_clocks: tuple[BoundaryClock, ...] = ()
     """Switches with a PTP clock besides their INT clock (`correction.boundary_clocks`)."""
+
+
+def link_ends(model: FabricModel) -> NDArray[np.int64]:
+    """[link, 2]: clocks a and b."""
+    return np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)

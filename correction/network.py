@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from correction.equations import Equations
 from correction.instants import Instants
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.priors import priors
 from correction.timebase import Float64s
 
@@ -85,7 +85,7 @@ def eliminate(
     information, right_side = np.zeros((size, size)), np.zeros(size)
     energy, degrees = 0.0, 0
     systems = []
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     for w in range(equations.known.shape[0]):
         used = np.flatnonzero(equations.known[w] & (instants.component[w, ends[:, 0]] == 0))
         system, projected = _eliminate_window(
@@ -182,7 +182,7 @@ def clock_log_rates(
     Slopes carry no asymmetry. `wander_sd` is what a clock's mean rate over the window may differ
     from its rate at the centre.
     """
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     sd = np.hypot(equations.log_rate_sd[window], wander_sd)
     used = np.flatnonzero(
         equations.known[window] & np.isfinite(sd) & (instants.component[window, ends[:, 0]] == 0)

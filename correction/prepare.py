@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.links import JoinCounters, Reject
-from correction.model import FabricModel, Link
+from correction.model import FabricModel, Link, link_ends
 from correction.records import NO_TSTAMP_NS, LinkSamples
 from correction.timebase import Anchors, Bools, Float64s, Int64s, has_stamp, unwrap
 
@@ -108,7 +108,7 @@ def prepare(
     counters.reject(Reject.NO_STAMP, np.count_nonzero(inside & ~stamped))
     samples, window = samples[inside & stamped], window[inside & stamped]
 
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     link = samples["link"].astype(np.int64)
     reverse = samples["reverse"]
     a_stamp = np.where(reverse, samples["ingress_local_ns"], samples["egress_local_ns"])

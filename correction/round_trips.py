@@ -12,7 +12,7 @@ import numpy as np
 
 from correction.equations import Equations
 from correction.identifiability import reached
-from correction.model import FabricModel, Link
+from correction.model import FabricModel, Link, link_ends
 from correction.timebase import Bools, Float64s
 
 SIGMAS = 6.0
@@ -68,7 +68,7 @@ def widened_ns(
     found: tuple[LongRoundTrip, ...], equations: Equations, model: FabricModel, window: int
 ) -> Float64s:
     """[clock]: what the refuted links between a clock and the reference may hide."""
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     n = len(model.clocks)
     nobody = np.zeros(n, np.bool_)
     total = np.zeros(n)

@@ -11,7 +11,7 @@ import numpy as np
 
 from correction.change_points import ChangePoints
 from correction.envelope import Fit
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.prepare import Disturbed
 from correction.timebase import NS_PER_S, Bools, Float64s
 
@@ -110,7 +110,7 @@ def find_misfits(
 def _blamed(wrong: Bools, seen: Bools, model: FabricModel) -> Bools:
     """The fewest clocks of which most seen links are wrong, those with most wrong links first."""
     clocks = len(model.clocks)
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     blamed = np.zeros(clocks, np.bool_)
     total = _per_clock(ends[seen], clocks)
     wrong = wrong.copy()
@@ -130,7 +130,7 @@ def _blamed(wrong: Bools, seen: Bools, model: FabricModel) -> Bools:
 
 def _links_of(clocks: Bools, model: FabricModel) -> Bools:
     """[window, link]: one end is one of the clocks [window, clock]."""
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     result: Bools = clocks[:, ends[:, 0]] | clocks[:, ends[:, 1]]
     return result
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from correction.model import FabricModel, Link, StampPoint
+from correction.model import FabricModel, Link, StampPoint, link_ends
 from correction.records import LINK_SAMPLE_DTYPE, LinkSamples
 from correction.timebase import NS_PER_S, Bools, Int64s
 
@@ -59,7 +59,7 @@ def tie_samples(
 
 def readings(samples: LinkSamples, model: FabricModel, clock: int) -> tuple[Int64s, Int64s]:
     """(stamps of one clock in order, capture times of their packets)."""
-    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends = link_ends(model)
     receiver = np.where(samples["reverse"], ends[samples["link"], 0], ends[samples["link"], 1])
     sender = np.where(samples["reverse"], ends[samples["link"], 1], ends[samples["link"], 0])
     local = np.r_[

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from correction.equations import SLOPE_MIN
+from correction.hard import SLOPE_WANDER
 from correction.link_windows import LinkWindows
 from correction.mesh.edges import Edges
 from correction.mesh.solve import SIGMAS, MeshSolution, Standing, solve_mesh
 from correction.model import FabricModel
-from correction.priors import priors
+from correction.priors import Priors, priors
 from correction.publish import CENTRE_WANDER, ROUNDING_NS, ROUNDING_SD_NS
 from correction.records import NO_TSTAMP_NS
 from correction.stream.clock_filter import ClockStates, Update, update
@@ -94,10 +96,12 @@ class FabricTracker:
     late_windows: int = 0
     """Windows that came after a newer one: skipped."""
     _reader: WindowReader = field(init=False, repr=False)
+    _priors: Priors = field(init=False, repr=False)
     _last: tuple[bytes, MeshSolution] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._reader = WindowReader(self.model)
+        self._priors = priors(self.model)
         self.links = LinkStates.new(len(self.model.links))
         self.clocks = ClockStates.new(len(self.model.clocks), self.model.wander_ns_per_s_sqrt_s)
 
@@ -167,7 +171,6 @@ class FabricTracker:
         with np.errstate(invalid="ignore"):
             moves = relative[b] - relative[a]
         rows = np.flatnonzero(window.known & (self.links.count > 0) & np.isfinite(moves))
-        declared = priors(self.model)
         count = np.maximum(self.links.count[rows], 1.0)
         edges = Edges(
             node_count=len(self.model.clocks),
@@ -175,10 +178,10 @@ class FabricTracker:
             v=b[rows],
             y_ns=self.links.z_ns[rows],
             noise_sd_ns=self.links.noise_sd_ns[rows] / np.sqrt(count),
-            healthy_sd_ns=declared.own_sd_ns[rows],
+            healthy_sd_ns=self._priors.own_sd_ns[rows],
             may_be_bad=np.array([not link.firm for link in self.model.links], np.bool_)[rows],
-            shared=declared.shared[rows],
-            shared_sd_ns=declared.shared_sd_ns,
+            shared=self._priors.shared[rows],
+            shared_sd_ns=self._priors.shared_sd_ns,
             forward_limit_ns=window.forward_limit_ns[rows] - moves[rows],
             backward_limit_ns=window.backward_limit_ns[rows] + moves[rows],
         )
@@ -248,17 +251,17 @@ class FabricTracker:
     def _rates(self, window: WindowEdges) -> tuple[Float64s, Float64s]:
         """(rate against the reference in ppb of local time, its sd); NaN where not reached."""
         length_s = (window.end_collector_ns - window.start_collector_ns) / NS_PER_S
-        own = 0.27 * np.sqrt(2.0) * self.model.wander_ns_per_s_sqrt_s * np.sqrt(length_s) / NS_PER_S
-        n = len(self.model.clocks)
-        rows = np.flatnonzero(window.known & np.isfinite(window.slope_sd))
-        slope = np.log1p(np.maximum(window.slope, -0.999))
+        wander = np.sqrt(2.0) * self.model.wander_ns_per_s_sqrt_s
+        own = SLOPE_WANDER * wander * np.sqrt(length_s) / NS_PER_S
+        sloped = np.isfinite(window.slope_sd)
+        slope = np.log1p(np.maximum(window.slope, SLOPE_MIN))
         found = motion(
             self._reader.a,
             self._reader.b,
             np.where(np.isfinite(slope), slope, 0.0) * NS_PER_S,
-            np.hypot(np.where(np.isfinite(window.slope_sd), window.slope_sd, 1.0), own) * NS_PER_S,
-            np.isin(np.arange(len(window.known)), rows),
-            n,
+            np.hypot(np.where(sloped, window.slope_sd, 1.0), own) * NS_PER_S,
+            window.known & sloped,
+            len(self.model.clocks),
             self.model.reference,
         )
         rate = -np.expm1(-found.moved_ns / NS_PER_S) * NS_PER_S

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from correction.equations import MEASUREMENT_SD_NS_MIN, MIXED_CLASS_SD_NS
 from correction.hard import moving_margin_ns, stamp_slack_ns
 from correction.link_windows import LIMIT_NONE, LinkWindows
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.records import NO_TSTAMP_NS
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
@@ -54,7 +54,7 @@ class WindowReader:
 
     def __init__(self, model: FabricModel) -> None:
         self._model = model
-        ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+        ends = link_ends(model)
         self.a, self.b = ends[:, 0], ends[:, 1]
         self._least_ns = np.array([link.min_delay_ns for link in model.links], np.float64)
         slack = [
