@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace bench`: speed, beside a bare limit in the same run."""
+"""`tempotrace bench`: speed, beside a bare limit in the same run.
+
+What is measured is imported by the command that measures it: all other commands start without.
+"""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from bmv2_lab.scale.solver_bench import run as run_solver_bench
-from bmv2_lab.switch.bench import run as run_bench
-from controller.collector.bench_result import BENCH_STEPS, CollectorBench
-from controller.collector.bench_result import run_bench as run_collector_bench
 from tempotrace.commands.options import DEFAULT_SEED, Json, Seed
 from tempotrace.errors import one_line_errors
 from tempotrace.strict_json import strict_text
+
+if TYPE_CHECKING:
+    from controller.collector.bench_result import CollectorBench
 
 app = typer.Typer(help="Measure speed.", no_args_is_help=True)
 
@@ -28,6 +30,8 @@ def _group() -> None:
 @one_line_errors
 def switch(as_json: Json = False) -> None:
     """Packets a second of one core through the full INT pipeline of the embedded switch."""
+    from bmv2_lab.switch.bench import run as run_bench
+
     result = asdict(run_bench())
     if as_json:
         typer.echo(strict_text(result))
@@ -48,6 +52,9 @@ def collector(
     as_json: Json = False,
 ) -> None:
     """Reports a second of one core, and what the whole collector costs beside bare receiving."""
+    from controller.collector.bench_result import BENCH_STEPS
+    from controller.collector.bench_result import run_bench as run_collector_bench
+
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=BENCH_STEPS)
         result = run_collector_bench(
@@ -76,6 +83,8 @@ def solver(
     as_json: Json = False,
 ) -> None:
     """Solve a leaf-spine fabric with 20 % bad links on one core: verdicts and both bounds."""
+    from bmv2_lab.scale.solver_bench import run as run_solver_bench
+
     result = asdict(run_solver_bench(leaves, spines, hosts, seed))
     if as_json:
         typer.echo(strict_text(result))
@@ -85,7 +94,7 @@ def solver(
         typer.echo(f"{name:32} {text:>14}")
 
 
-def _print_collector(result: CollectorBench) -> None:
+def _print_collector(result: "CollectorBench") -> None:
     scapy = "not installed" if result.scapy_per_s is None else f"{result.scapy_per_s:,.0f}"
     rows = {
         "decoded from memory, reports/s": f"{result.decode_per_s:,.0f}",
