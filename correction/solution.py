@@ -12,7 +12,7 @@ from correction.identifiability import Cut
 from correction.links import JoinCounters
 from correction.measure import Measured
 from correction.model import FabricModel
-from correction.table import CorrectionTable
+from correction.table import CONDITIONAL_SIGMAS, CorrectionTable
 from correction.timebase import Bools, Float64s, Int64s
 
 
@@ -20,8 +20,8 @@ from correction.timebase import Bools, Float64s, Int64s
 class SolveOptions:
     """How to solve; the defaults are the product's."""
 
-    sigmas: float = 2.576
-    """k of the conditional bound: larger is safer and wider. 99 % of a normal error by default."""
+    sigmas: float = CONDITIONAL_SIGMAS
+    """k of the conditional bound: larger is safer and wider."""
     asymmetric_ns: float = 20.0
     """A link is reported asymmetric from this |a_uv| on."""
     holdover_ns: int = 2_000_000_000

@@ -17,6 +17,8 @@ from correction.timebase import NS_PER_S, Float64s, Int64s
 
 UNBOUNDED_NS = 2**63 - 1
 """A bound that is infinite or not known."""
+CONDITIONAL_SIGMAS = 3.29
+"""k of the conditional bound: 99.9 % of a normal error (docs/decisions/0003)."""
 HARD_SIGMAS = 6.0
 """The hard bound takes declared wander and measured rates at six standard deviations."""
 

@@ -69,8 +69,8 @@ CRITERIA: tuple[tuple[str, Callable[[Summary], bool]], ...] = (
     ),
     ("corrected error <= 15 ns rms", lambda s: s["sync"]["corrected_error_ns_rms"] <= 15.0),
     (
-        "conditional bound covers >= 99 % of the hosts",
-        lambda s: s["sync"]["bound_conditional_coverage"] >= 0.99,
+        "conditional bound covers >= 99.9 % of the hosts",
+        lambda s: s["sync"]["bound_conditional_coverage"] >= 0.999,
     ),
     (
         "conditional bound's median <= 4 x rms of the same run",

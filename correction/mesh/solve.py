@@ -20,10 +20,9 @@ from correction.mesh.edges import Edges
 from correction.mesh.intervals import intervals
 from correction.mesh.normal import system
 from correction.mesh.selection import Chosen, choose
+from correction.table import CONDITIONAL_SIGMAS
 from correction.timebase import Bools, Float64s
 
-SIGMAS = 2.576
-"""k of the conditional bound: 99 % of a normal error (docs/decisions/0003)."""
 PRIOR = (
     "of every cut's edges fewer than half have a large asymmetry that pulls one way; the others, "
     "and all edges outside loops, are equal in both directions within their declared deviation"
@@ -86,7 +85,7 @@ def solve_mesh(
     reference: int,
     *,
     start: MeshSolution | None = None,
-    sigmas: float = SIGMAS,
+    sigmas: float = CONDITIONAL_SIGMAS,
 ) -> MeshSolution:
     """One instant. `start`: an earlier solution of the same edges (other y), which saves time."""
     core = split(edges, reference) if start is None else start.core

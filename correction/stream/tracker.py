@@ -18,7 +18,7 @@ from correction.equations import SLOPE_MIN
 from correction.hard import SLOPE_WANDER
 from correction.link_windows import LinkWindows
 from correction.mesh.edges import Edges
-from correction.mesh.solve import SIGMAS, MeshSolution, Standing, solve_mesh
+from correction.mesh.solve import MeshSolution, Standing, solve_mesh
 from correction.model import FabricModel
 from correction.priors import Priors, priors
 from correction.publish import CENTRE_WANDER, ROUNDING_NS, ROUNDING_SD_NS
@@ -26,7 +26,7 @@ from correction.records import NO_TSTAMP_NS
 from correction.stream.clock_filter import ClockStates, Update, update
 from correction.stream.motion import Motion, motion
 from correction.stream.window_edges import WindowEdges, WindowReader
-from correction.table import Status
+from correction.table import CONDITIONAL_SIGMAS, Status
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
 WINDOWS_AVERAGED = 64
@@ -224,7 +224,7 @@ class FabricTracker:
         sd = np.hypot(solution.sd_ns, noise)
         sd[reference] = 0.0
         hard = solution.bound_hard_ns + ROUNDING_NS
-        conditional = SIGMAS * np.hypot(sd, ROUNDING_SD_NS)
+        conditional = CONDITIONAL_SIGMAS * np.hypot(sd, ROUNDING_SD_NS)
         status = _status(solution.standing, here)
         sound = status == Status.OK
         conditional = np.minimum(np.where(sound, conditional, hard), hard)

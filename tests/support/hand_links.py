@@ -9,6 +9,7 @@ from correction.causal_limits import CausalLimits
 from correction.flow_paths import PathHop
 from correction.link_delays import LinkBasis, LinkDelays
 from correction.model import Clock, ClockKind, FabricModel, Link, StampPoint
+from correction.table import CONDITIONAL_SIGMAS
 
 NIC_PORT = 1
 HOST_PORT = 11
@@ -115,5 +116,5 @@ def hand_fabric(
         widen_ns=np.zeros(count),
         rate_ppb=np.zeros(len(names)),
         limits=cast(CausalLimits, HandLimits(half, difference, reach_ns)),
-        sigmas=2.576,
+        sigmas=CONDITIONAL_SIGMAS,
     )

@@ -21,6 +21,7 @@ from controller.ptp_paths import ptp_candidates, rank_choices, roce_candidates
 from correction.flow_paths import Flow, FlowPaths, PathHop
 from correction.link_delays import LinkBasis, LinkDelays
 from correction.records import HOP_DTYPE, PACKET_DTYPE, TRAFFIC_PROBE, TRAFFIC_ROCE
+from correction.table import CONDITIONAL_SIGMAS
 from tests.support.hand_links import HandLimits
 
 FABRIC = leaf_spine(leaves=2, spines=3)
@@ -51,7 +52,7 @@ def delays_of(fabric: Fabric, *, measured: bool = True) -> LinkDelays:
         widen_ns=zero,
         rate_ppb=np.zeros(len(model.clocks)),
         limits=HandLimits(half, zero, 300.0),  # type: ignore[arg-type]
-        sigmas=2.576,
+        sigmas=CONDITIONAL_SIGMAS,
     )
 
 

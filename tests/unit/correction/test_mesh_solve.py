@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from correction.mesh.edges import Edges, without_shared
-from correction.mesh.solve import SIGMAS, Standing, solve_mesh, with_measurement
+from correction.mesh.solve import Standing, solve_mesh, with_measurement
+from correction.table import CONDITIONAL_SIGMAS
 from tests.support.mesh_fabric import chosen_rows, leaf_spine_mesh
 
 
@@ -194,7 +195,7 @@ def test_bounds_nest_and_cover() -> None:
     error = np.abs(fabric.error_ns(solution.theta_ns))
     assert (error <= solution.bound_conditional_ns + 1e-9).mean() >= 0.95
     assert (error <= solution.bound_hard_ns + 1e-6).all()
-    expected = SIGMAS * solution.sd_ns
+    expected = CONDITIONAL_SIGMAS * solution.sd_ns
     assert solution.bound_conditional_ns == pytest.approx(
         np.minimum(expected, solution.bound_hard_ns)
     )

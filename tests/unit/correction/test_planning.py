@@ -16,6 +16,7 @@ from correction.planning import (
     plan,
     with_candidate,
 )
+from correction.table import CONDITIONAL_SIGMAS
 from tests.support.mesh_fabric import leaf_spine_mesh
 
 PORTS_SD_NS = 1.5
@@ -114,8 +115,8 @@ def test_the_prediction_is_the_covariance_of_the_closed_form() -> None:
     )  # fmt: skip
     found = plan(edges, 0, (candidate,), np.array([False, True]))
     (step,) = found.steps
-    assert found.largest_ns == pytest.approx(2.576 * 5.0)
-    assert step.largest_ns == pytest.approx(2.576 * np.sqrt(25.0 * 4.0 / 29.0))
+    assert found.largest_ns == pytest.approx(CONDITIONAL_SIGMAS * 5.0)
+    assert step.largest_ns == pytest.approx(CONDITIONAL_SIGMAS * np.sqrt(25.0 * 4.0 / 29.0))
     assert found.reached
 
 
@@ -134,8 +135,8 @@ def test_when_all_is_determined_the_largest_bound_is_halved() -> None:
     assert found.reached
     (step,) = found.steps
     assert step.candidate.subject == "c2"
-    assert step.largest_before_ns == pytest.approx(2.576 * np.hypot(60.0, 0.5))
-    assert step.largest_ns == pytest.approx(2.576 * np.hypot(5.0, 0.5))
+    assert step.largest_before_ns == pytest.approx(CONDITIONAL_SIGMAS * np.hypot(60.0, 0.5))
+    assert step.largest_ns == pytest.approx(CONDITIONAL_SIGMAS * np.hypot(5.0, 0.5))
 
 
 def test_a_second_cable_halves_the_variance_of_a_hosts_own_one() -> None:

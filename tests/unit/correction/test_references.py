@@ -10,7 +10,7 @@ from correction.engine import solve
 from correction.model import UNCALIBRATED_NS, Reference
 from correction.references import TIMESCALE, with_references
 from correction.sources import gather
-from correction.table import Status
+from correction.table import CONDITIONAL_SIGMAS, Status
 from tests.support.rail_fabric import true_error_ns
 from tests.support.synthetic_fabric import Setup, draw
 
@@ -60,12 +60,16 @@ def test_two_references_pin_the_gradient_between_them() -> None:
 
 
 def test_a_references_bound_is_its_declared_error() -> None:
-    """2.576 x 4 / sqrt(2) to 2.576 x 4 ns, and hard at most 20 ns, quantum and rounding."""
+    """3.29 x 4 / sqrt(2) to 3.29 x 4 ns, and hard at most 20 ns, quantum and rounding."""
     run, model = gradient_run()
     found = solve(run.packets, run.hops, run.exchanges, two(model), run.windows)
     one = found.windows[0]
     for clock in (0, SECOND):
-        assert 2.576 * SD_NS / np.sqrt(2.0) <= one.bound_conditional_ns[clock] <= 2.7 * SD_NS
+        assert (
+            CONDITIONAL_SIGMAS * SD_NS / np.sqrt(2.0)
+            <= one.bound_conditional_ns[clock]
+            <= 1.05 * CONDITIONAL_SIGMAS * SD_NS
+        )
         assert 20.0 <= one.bound_hard_ns[clock] <= 26.0
     scale = len(run.model.clocks)
     assert found.model.clocks[scale].name == TIMESCALE
