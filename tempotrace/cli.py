@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `tempotrace` command: arguments and sub-commands, no logic of its own."""
+"""The `tempotrace` command: its own options; the sub-commands stand in `command_table`."""
 
 import sys
 from importlib.metadata import version as package_version
@@ -8,19 +8,7 @@ from typing import Annotated
 import structlog
 import typer
 
-from tempotrace.commands import (
-    attribute,
-    bench,
-    collect,
-    correct,
-    demo,
-    deploy,
-    lab,
-    p4,
-    serve,
-    trace,
-    verify,
-)
+from tempotrace.command_table import CommandTable
 
 
 def _print_version(wanted: bool) -> None:
@@ -31,6 +19,7 @@ def _print_version(wanted: bool) -> None:
 
 app = typer.Typer(
     name="tempotrace",
+    cls=CommandTable,
     help="Accurate distributed tracing for AI clusters on RoCEv2 fabrics.",
     no_args_is_help=True,
     add_completion=False,
@@ -47,19 +36,6 @@ def _options(
 ) -> None:
     """Accurate distributed tracing for AI clusters on RoCEv2 fabrics."""
     del version  # handled by its callback
-
-
-app.command("demo")(demo.demo)
-app.add_typer(lab.app, name="lab")
-app.add_typer(p4.app, name="p4")
-app.add_typer(deploy.app, name="deploy")
-app.add_typer(collect.app, name="collect")
-app.add_typer(correct.app, name="correct")
-app.command("serve")(serve.serve)
-app.add_typer(trace.app, name="trace")
-app.command("attribute")(attribute.attribute)
-app.command("verify")(verify.verify)
-app.add_typer(bench.app, name="bench")
 
 
 def run() -> None:
