@@ -42,7 +42,7 @@ class TrueClockReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrueWindow:
-    """All clocks at the centre of one telemetry window."""
+    """All clocks at one true instant: the centre of a telemetry window, or any other."""
 
     centre_true_ns: int
     reference_ns: int

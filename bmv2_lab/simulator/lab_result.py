@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bmv2_lab.truth import TrueWindow
 from controller.clock_pairs import CrossStamp
 from controller.fabric import LinkEnd
 
@@ -21,14 +22,16 @@ class LabResult:
     ptp_lines: list[str] = field(default_factory=list)
     """Lines of `exchanges.jsonl`."""
     exchanges: list[tuple[str, np.void]] = field(default_factory=list)
-    """(client, row of `EXCHANGE_DTYPE`), the same as the lines hold."""
+    """(host, row of `EXCHANGE_DTYPE`), the same as the lines hold."""
     switch_exchanges: list[tuple[str, np.void]] = field(default_factory=list)
-    """Of boundary clocks; in no file."""
+    """The same of switches that are boundary clocks."""
     adjustments: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
-    """By host, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
+    """By steered clock, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
     cross_stamps: list[tuple[int, CrossStamp]] = field(default_factory=list)
     """(true instant, for scoring alone; what the machine logs)."""
     pauses: list[tuple[int, LinkEnd, bool]] = field(default_factory=list)
     """(true instant, sending end, whether it is paused or may go on)."""
+    observed: list[TrueWindow] = field(default_factory=list)
+    """All clocks at regular true instants of the whole run, for scoring alone; in no file."""
     cpu_frames: int = 0
     """Packets that switches sent to the controller."""

@@ -33,6 +33,8 @@ STEP_GAP_NS = 480_000_000
 """Between the starts of two steps in one window."""
 STEP_START_NS = 20_000_000
 """From a window's start to its first step."""
+OBSERVE_NS = 50_000_000
+"""Between two looks at all clocks for scoring."""
 BPS_PER_GBPS = 1_000_000_000
 CNP_DSCP = 46
 """Congestion notifications are control traffic: they must not wait behind what they are about."""
@@ -96,7 +98,9 @@ class VirtualFabric:
         self.jobs = self._make_jobs()
         self.injector = self._schedule_steps()
         for start_ns in scenario.window_starts_ns:
-            self.engine.at(start_ns + scenario.window_ns // 2, self._observe_truth)
+            self.engine.at(start_ns + scenario.window_ns // 2, self._observe_centre)
+        for at_ns in range(OBSERVE_NS, scenario.duration_ns, OBSERVE_NS):
+            self.engine.at(at_ns, self._observe_clocks)
 
     def run(self, on_progress: Callable[[int], None] | None = None) -> None:
         """Run the scenario to its end, on from where `run_until` left it."""
@@ -302,7 +306,13 @@ class VirtualFabric:
     def _cpu_frame(self, _frame: bytes) -> None:
         self.result.cpu_frames += 1
 
-    def _observe_truth(self) -> None:
+    def _observe_centre(self) -> None:
+        self.truth.windows.append(self._all_clocks())
+
+    def _observe_clocks(self) -> None:
+        self.result.observed.append(self._all_clocks())
+
+    def _all_clocks(self) -> TrueWindow:
         now_ns = self.engine.now_ns
         reference = self.phcs[self._fabric.ptp.grandmaster]
         reference_ns = reference.read_ns(now_ns)
@@ -322,6 +332,6 @@ class VirtualFabric:
             readings.append(
                 TrueClockReading(clock=f"{name}/ptp", local_ns=local_ns, offset_ns=None)
             )
-        self.truth.windows.append(
-            TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))
+        return TrueWindow(
+            centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings)
         )
