@@ -17,8 +17,9 @@ from correction.model import ClockKind, FabricModel
 from correction.records import LINK_SAMPLE_DTYPE, UNKNOWN_U32, Exchanges, Hops, LinkSamples, Packets
 from correction.timebase import Bools, Int64s, has_stamp, modular_difference_ns
 
-RESIDENCE_NS_MAX = 10_000_000_000
-"""A packet does not stay in one switch for longer; the stamps are wrong instead."""
+RESIDENCE_NS_MAX = 4_000_000_000
+"""A packet does not stay in one switch for longer; the stamps are wrong instead. Less than 2^32 ns,
+by multiples of which clocks are known to jump."""
 
 
 @unique
@@ -49,6 +50,8 @@ class Reject(StrEnum):
     OUTSIDE_WINDOWS = "outside_windows"
     CLOCK_JUMP = "clock_jump"
     CLOCK_JUMP_2_32 = "clock_jump_2_32"
+    CLOCK_JUMP_UTC_TAI = "clock_jump_utc_tai"
+    STAMP_FROM_1970 = "stamp_from_1970"
     CLOCK_STUCK = "clock_stuck"
     BELOW_ENVELOPE = "below_envelope"
 

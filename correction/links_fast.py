@@ -39,6 +39,7 @@ _FREE = -1
 _NO_TSTAMP_NS = NO_TSTAMP_NS
 _STAMP_NS_MAX = STAMP_NS_MAX
 _RESIDENCE_NS_MAX = RESIDENCE_NS_MAX
+assert _RESIDENCE_NS_MAX == 4_000_000_000, "compiled code is kept as long as this file stays"
 _UNKNOWN_U32 = UNKNOWN_U32
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from correction.jumps import JUMP_NS, RUNS_MAX, Jump, jump_kinds, most_of, runs
 from correction.links import JoinCounters, Reject
 from correction.model import FabricModel, Link, link_ends
 from correction.records import NO_TSTAMP_NS, LinkSamples
@@ -17,12 +18,6 @@ from correction.timebase import Anchors, Bools, Float64s, Int64s, has_stamp, unw
 
 LENGTH_CLASS_BYTES = (256, 1500)
 """Upper ends of the length classes; the last class is open."""
-JUMP_NS = 250_000_000
-"""Further than this from its clock's median against capture time, a stamp is not of that time:
-reports take micro- to milliseconds."""
-WRAP_32_NS = 2**32
-WRAP_SLACK_NS = 50_000_000
-"""How near to a multiple of 2^32 ns a jump must be to be called one."""
 STUCK_NS = 10_000_000
 """A clock whose stamps stay the same for longer stands still."""
 STUCK_COUNT = 3
@@ -30,7 +25,14 @@ STUCK_COUNT = 3
 STRAY_COUNT = 3
 STRAY_SHARE = 0.02
 """Up to so many of a clock's stamps in a window, or this share, may be damaged one by one; more
-that are off by over JUMP_NS are a clock that jumped."""
+that are off by over JUMP_NS are a clock that jumped, unless sound ones lie between them again and
+again (RUNS_MAX)."""
+REJECT_OF_JUMP = {
+    Jump.OTHER: Reject.CLOCK_JUMP,
+    Jump.WRAP_32: Reject.CLOCK_JUMP_2_32,
+    Jump.UTC_TAI: Reject.CLOCK_JUMP_UTC_TAI,
+    Jump.FROM_1970: Reject.STAMP_FROM_1970,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +185,8 @@ def _unwrapped(
 ) -> tuple[Int64s, Bools, Disturbed]:
     """Stamps unwrapped by capture time, and which do not belong to their time.
 
-    Judged per clock and window against the median of capture - stamp, so that a clock that was
-    set between windows is no fault, and a majority is right inside one.
+    Judged per clock and window against the largest group of stamps that belong together, so that a
+    clock that was set between windows is no fault, and the most are right inside one.
     """
     result = local_ns.copy()
     bad = np.zeros(len(local_ns), np.bool_)
@@ -197,34 +199,40 @@ def _unwrapped(
         one = model.clocks[where[1]]
         capture = capture_collector_ns[rows]
         stuck = _stuck(local_ns[rows], capture, one.stamp_unit_ns)
-        bad[rows] = stuck
-        counters.reject(Reject.CLOCK_STUCK, np.count_nonzero(stuck))
-        disturbed.total[where] = len(rows)
-        if not _stray(stuck):
-            disturbed.stuck[where] = np.count_nonzero(stuck)
-        rows, capture = rows[~stuck], capture[~stuck]
-        if not len(rows):
-            continue
         lag = local_ns[rows] - capture
-        middle = np.partition(lag, len(lag) // 2)[len(lag) // 2]
+        middle = _middle(lag[~stuck] if not stuck.all() else lag)
         near = capture + middle
         if one.stamp_bits < 64:
             result[rows] = unwrap(local_ns[rows], near, bits=one.stamp_bits)
         jump = result[rows] - near
         far = np.abs(jump) > JUMP_NS
-        bad[rows] = far
-        disturbed.read_local_ns[*where, 0] = _span(result[rows[~far]])
+        # a clock that stands still shows what it read in this window; other repeated stamps are
+        # damaged ones
+        stuck &= np.abs(jump) <= JUMP_NS + np.ptp(capture)
+        far &= ~stuck
+        bad[rows] = stuck | far
+        counters.reject(Reject.CLOCK_STUCK, np.count_nonzero(stuck))
+        disturbed.total[where] = len(rows)
+        if not _stray(stuck):
+            disturbed.stuck[where] = np.count_nonzero(stuck)
+        disturbed.read_local_ns[*where, 0] = _span(result[rows[~(far | stuck)]])
         if not far.any():
             continue
-        rest = (jump[far] + WRAP_32_NS // 2) % WRAP_32_NS - WRAP_32_NS // 2
-        wraps = np.count_nonzero(np.abs(rest) < WRAP_SLACK_NS)
-        counters.reject(Reject.CLOCK_JUMP_2_32, wraps)
-        counters.reject(Reject.CLOCK_JUMP, np.count_nonzero(far) - wraps)
-        if not _stray(far) or _one_sided(far, jump, capture):
+        kinds = jump_kinds(jump[far], result[rows[far]])
+        for kind, reason in REJECT_OF_JUMP.items():
+            counters.reject(reason, np.count_nonzero(kinds == kind))
+        moving = ~stuck
+        if _is_jump(far[moving], jump[moving], capture[moving]):
             disturbed.jumped[where] = np.count_nonzero(far)
-            together = np.abs(jump[far] - np.median(jump[far])) <= JUMP_NS
-            disturbed.read_local_ns[*where, 1] = _span(result[rows[far]][together])
+            same = np.abs(jump[far] - np.median(jump[far])) <= JUMP_NS
+            disturbed.read_local_ns[*where, 1] = _span(result[rows[far]][same])
     return result, bad, disturbed
+
+
+def _middle(lag_ns: Int64s) -> int:
+    """Median of the largest group of values that lie together."""
+    most = lag_ns[most_of(lag_ns, JUMP_NS)]
+    return int(np.partition(most, len(most) // 2)[len(most) // 2])
 
 
 def _stuck(local_ns: Int64s, capture_collector_ns: Int64s, unit_ns: int) -> Bools:
@@ -244,6 +252,17 @@ def _stuck(local_ns: Int64s, capture_collector_ns: Int64s, unit_ns: int) -> Bool
 def _stray(wrong: Bools) -> bool:
     """Few enough of a clock's stamps to be damaged one by one."""
     return int(np.count_nonzero(wrong)) <= max(STRAY_COUNT, STRAY_SHARE * len(wrong))
+
+
+def _is_jump(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:
+    """The clock was set inside the window: stamps that are off are more than stray ones, and no
+    sound ones lie between them again and again; or a few that all lie at one end, off alike."""
+    if _one_sided(far, jump_ns, capture_collector_ns):
+        return True
+    if _stray(far):
+        return False
+    order = np.argsort(capture_collector_ns, kind="stable")
+    return len(runs(far[order])) <= RUNS_MAX or 2 * int(np.count_nonzero(far)) > len(far)
 
 
 def _one_sided(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:

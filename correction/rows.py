@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from correction.jumps import WRAP_32_NS, Jump, jump_kinds
 from correction.model import FabricModel
-from correction.prepare import WRAP_32_NS, WRAP_SLACK_NS
 from correction.records import NO_TSTAMP_NS
 from correction.solution import Finding, SolveOptions, WindowSolution
 from correction.table import (
@@ -173,18 +173,29 @@ def jump_findings(windows: Sequence[WindowSolution], model: FabricModel) -> tupl
             jump = jump_ns(before, after, clock, model)
             if jump is None:
                 continue
-            wraps = round(jump / WRAP_32_NS)
-            wrapped = wraps and abs(jump - wraps * WRAP_32_NS) < WRAP_SLACK_NS
-            detail = f"{jump} ns since window {before.window}"
+            reading = int(after.anchor_local_ns[clock])
             findings.append(
                 Finding(
                     kind="clock-jump",
                     window=after.window,
                     subject=model.clocks[clock].name,
-                    detail=f"{detail}, {wraps} x 2^32" if wrapped else detail,
+                    detail=f"{jump} ns since window {before.window}{_look_of(jump, reading)}",
                 )
             )
     return tuple(findings)
+
+
+def _look_of(jump: int, reading_ns: int) -> str:
+    """What a jump of that size is known as."""
+    match Jump(int(jump_kinds(np.array([jump]), np.array([reading_ns]))[0])):
+        case Jump.WRAP_32:
+            return f", {round(jump / WRAP_32_NS)} x 2^32"
+        case Jump.UTC_TAI:
+            return ", UTC against TAI"
+        case Jump.FROM_1970:
+            return ", to 1970"
+        case Jump.OTHER:
+            return ""
 
 
 def _row(
