@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from correction.equations import Equations
+from correction.identifiability import reached
 from correction.instants import Instants
 from correction.model import FabricModel, link_ends
 from correction.priors import priors
-from correction.timebase import Float64s
+from correction.timebase import Bools, Float64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def eliminate(
     systems = []
     ends = link_ends(model)
     for w in range(equations.known.shape[0]):
-        used = np.flatnonzero(equations.known[w] & (instants.component[w, ends[:, 0]] == 0))
+        used = np.flatnonzero(_joined(equations.known[w], instants, model, w))
         system, projected = _eliminate_window(
             ends[used], equations.y_ns[w, used], equations.sd_ns[w, used],
             unknowns.design[used], model.reference,
@@ -104,6 +105,19 @@ def eliminate(
         degrees=degrees,
         windows=tuple(systems),
     )
+
+
+def _joined(known: Bools, instants: Instants, model: FabricModel, window: int) -> Bools:
+    """The known links that known links join to the reference.
+
+    Instants go further: one direction of a link carries them, but is no equation.
+    """
+    ends = link_ends(model)
+    nothing = np.zeros(len(model.clocks), np.bool_)
+    usable = known & (instants.component[window, ends[:, 0]] == 0)
+    found = reached(ends, usable, model.reference, len(model.clocks), blocked=nothing)
+    joined: Bools = usable & found[ends[:, 0]]
+    return joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,9 +198,8 @@ def clock_log_rates(
     """
     ends = link_ends(model)
     sd = np.hypot(equations.log_rate_sd[window], wander_sd)
-    used = np.flatnonzero(
-        equations.known[window] & np.isfinite(sd) & (instants.component[window, ends[:, 0]] == 0)
-    )
+    known = equations.known[window] & np.isfinite(sd)
+    used = np.flatnonzero(_joined(known, instants, model, window))
     rate, rate_sd = np.full(len(model.clocks), np.nan), np.full(len(model.clocks), np.nan)
     rate[model.reference], rate_sd[model.reference] = 0.0, 0.0
     clocks = np.setdiff1d(np.unique(ends[used]), [model.reference])
@@ -198,7 +211,6 @@ def clock_log_rates(
         incidence[rows, np.searchsorted(clocks, ends[used[rows], end])] += sign
     weight = sd[used] ** -2.0 / np.min(sd[used]) ** -2.0
     laplacian = incidence.T @ (weight[:, None] * incidence)
-    # a clock without a path of known slopes to the reference has no rate: ridge, then drop
     covariance = np.linalg.pinv(laplacian, hermitian=True)
     rate[clocks] = covariance @ (incidence.T @ (weight * equations.log_rate[window, used]))
     rate_sd[clocks] = np.sqrt(np.diag(covariance)) * np.min(sd[used])

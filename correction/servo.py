@@ -86,13 +86,18 @@ class ServoLog:
         )
 
     def to_free_ns(self, phc_local_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Free-running counter at PHC readings, integer ns."""
+        """Free-running counter at PHC readings, integer ns; before the first adjustment the PHC
+        is taken to have run free."""
         if not len(self.adjustments):
             return np.asarray(phc_local_ns, dtype=np.int64)
-        piece = np.maximum(self.pieces(phc_local_ns), 0)
+        piece = self.pieces(phc_local_ns)
+        before = piece < 0
+        piece = np.maximum(piece, 0)
         rate = 1.0 + self.adjustments["frequency_ppb"][piece] * 1e-9
-        rate = np.where(phc_local_ns < self.start_local_ns[0], 1.0, rate)
-        since_ns = phc_local_ns - self.start_local_ns[piece]
+        rate = np.where(before, 1.0, rate)
+        start_ns = self.start_local_ns[piece]
+        start_ns = np.where(before, self.adjustments["phc_local_ns"][0], start_ns)
+        since_ns = phc_local_ns - start_ns
         scaled_ns = since_ns - np.rint(since_ns * ((rate - 1.0) / rate)).astype(np.int64)
         return np.asarray(self.start_free_ns[piece] + scaled_ns, dtype=np.int64)
 

@@ -22,6 +22,7 @@ from bmv2_lab.simulator.ptp import PtpClient, PtpNode, PtpTransmitter
 from bmv2_lab.simulator.switch_node import SwitchNode
 from controller.fabric import Host
 from controller.ptp_log import exchange_line, servo_line
+from correction.boundary_clocks import PTP_SUFFIX
 
 PTM_INTERVAL_NS = 100_000_000
 BOUNDARY_CLOCK_SETTLES_NS = 500_000_000
@@ -132,7 +133,7 @@ class Timing:
                 interval_ns=scenario.ptp_interval_ns,
                 rng=stream(self._seed, Stream.PTP, 1 + index),
                 on_exchange=self._exchange_done if is_host else self._switch_exchange_done,
-                on_adjust=self.phc_adjusted if is_host else _not_logged,
+                on_adjust=self.phc_adjusted if is_host else self._switch_clock_adjusted,
             )
         for parent in dict.fromkeys(parent_of.values()):
             depth = 0
@@ -178,17 +179,19 @@ class Timing:
         self._result.ptp_lines.append(exchange_line(row, client))
         self._result.exchanges.append((client, row))
 
-    def _switch_exchange_done(self, client: str, row: np.void) -> None:
-        """Boundary clocks log nothing that a controller reads; kept for scoring."""
-        self._result.switch_exchanges.append((client, row))
+    def _switch_exchange_done(self, switch: str, row: np.void) -> None:
+        self._result.ptp_lines.append(exchange_line(row, switch + PTP_SUFFIX))
+        self._result.switch_exchanges.append((switch, row))
+
+    def _switch_clock_adjusted(
+        self, switch: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
+    ) -> None:
+        self.phc_adjusted(switch + PTP_SUFFIX, phc_local_ns, step_ns, frequency_ppb)
 
     def phc_adjusted(
-        self, host: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
+        self, clock: str, phc_local_ns: int, step_ns: int, frequency_ppb: float
     ) -> None:
-        """A host adjusted its PHC, which read `phc_local_ns` just before."""
-        self._result.ptp_lines.append(servo_line(host, phc_local_ns, step_ns, frequency_ppb))
-        self._result.adjustments.setdefault(host, []).append((phc_local_ns, step_ns, frequency_ppb))
-
-
-def _not_logged(_host: str, _phc_local_ns: int, _step_ns: int, _frequency_ppb: float) -> None:
-    """Adjustments of a boundary clock are in no file."""
+        """A clock was adjusted that read `phc_local_ns` just before."""
+        self._result.ptp_lines.append(servo_line(clock, phc_local_ns, step_ns, frequency_ppb))
+        adjustments = self._result.adjustments.setdefault(clock, [])
+        adjustments.append((phc_local_ns, step_ns, frequency_ppb))

@@ -54,6 +54,17 @@ def test_a_log_that_runs_backwards_is_refused() -> None:
         ServoLog.from_adjustments(rows)
 
 
+@pytest.mark.parametrize("step_ns", [700_000, -700_000])
+def test_readings_before_the_first_step_are_as_far_from_it_as_they_read(step_ns: int) -> None:
+    """A PHC that read 1 s and 1 ms less before its first adjustment, a step, was there so long
+    before it, and 2 ms later than the second where it reads 1 ms beyond the step."""
+    log = ServoLog.from_adjustments(np.array([(EPOCH_NS, step_ns, 0.0)], dtype=ADJUSTMENT_DTYPE))
+    before_ns = EPOCH_NS - np.array([1_000_000_000, 1_000_000])
+    after_ns = EPOCH_NS + step_ns + 1_000_000
+    free_ns = log.to_free_ns(np.array([*before_ns, after_ns], dtype=np.int64))
+    assert free_ns.tolist() == [-1_000_000_000, -1_000_000, 1_000_000]
+
+
 @pytest.mark.parametrize("frequency_ppb", [np.nan, np.inf, -np.inf, -1e9, -2e9])
 def test_a_frequency_no_clock_can_have_is_refused(frequency_ppb: float) -> None:
     """Not finite, stopped or backwards: ValueError that names the adjustment."""
