@@ -8,17 +8,20 @@ height above the envelope are the noise of the path.
 """
 
 from collections.abc import Iterable
+from enum import IntEnum, unique
 
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.envelope import model_envelopes
+from correction.change_points import find_change_points
+from correction.envelope import Fit, model_envelopes
 from correction.grouped import group_quantiles
 from correction.hard import moving_margin_ns
 from correction.links import JoinCounters
 from correction.model import FabricModel, link_ends
-from correction.prepare import LENGTH_CLASS_BYTES, prepare
+from correction.prepare import LENGTH_CLASS_BYTES, Prepared, prepare
 from correction.records import LinkSamples
+from correction.steps import find_misfits
 from correction.timebase import NS_PER_S, Int64s
 from correction.windowed_rows import ClosedWindow, WindowedRows
 
@@ -51,11 +54,28 @@ LINK_WINDOW_DTYPE = np.dtype(
         ("spread_ns", np.float32),  # width of the lower half: the size of the jitter
         ("slope_ppb", np.float64),  # rate of clock b against clock a; both directions together
         ("slope_sd_ppb", np.float64),
+        ("capture_collector_ns", np.int64),  # collector's time at `at_a_local_ns`
+        ("a_moved", np.uint8),  # a `Moved` each: what the clocks of the link's ends did inside the
+        ("b_moved", np.uint8),  # window, as all links that are seen together tell
         ("above_ns", np.float32, (len(QUANTILES),)),  # QUANTILES of the height above the envelope
     ]
 )
 
 LIMIT_NONE = np.iinfo(np.int64).max
+
+
+@unique
+class Moved(IntEnum):
+    """What a clock did inside a window; its links say nothing of it then."""
+
+    NO = 0
+    STEPPED = 1
+    """Stepped, changed its rate, or ran at an impossible one."""
+    JUMPED = 2
+    """By more than stamps can be late."""
+    STUCK = 3
+    """Stood still."""
+
 
 LinkWindows = NDArray[np.void]
 """Array of `LINK_WINDOW_DTYPE`."""
@@ -154,8 +174,26 @@ def fit_window(window: ClosedWindow, model: FabricModel, counters: JoinCounters)
     limit[place[limited]] = np.ceil(least[limited]).astype(np.int64)
     limit[place[limited]] += (sign * (anchors[b] - anchors[a]))[limited]
     result["limit_ns"] = limit
+    result["capture_collector_ns"] = start_ns
+    lag = (prepared.capture_collector_ns - start_ns).astype(np.float64) - prepared.a_rest_ns
+    total = np.bincount(fit.group, lag, len(key)) / np.maximum(rows.count, 1)
+    result["capture_collector_ns"][place] += np.rint(total + rows.at_a_rest_ns).astype(np.int64)
+    moved = _moved(prepared, fit, model, (end_ns - start_ns) / NS_PER_S)
+    result["a_moved"], result["b_moved"] = moved[ends[result["link"]]].T
     result["spread_ns"][place] = rows.spread_ns
     result["slope_ppb"][place] = 1e9 * fit.slopes.slope[rows.pair]
     result["slope_sd_ppb"][place] = 1e9 * fit.slopes.sd[rows.pair]
     result["above_ns"][place] = group_quantiles(fit.group, fit.above_ns, QUANTILES, len(key))
     return result
+
+
+def _moved(prepared: Prepared, fit: Fit, model: FabricModel, window_s: float) -> NDArray[np.uint8]:
+    """[clock]: a `Moved` each."""
+    length = np.array([window_s])
+    changes = find_change_points(prepared, fit, model, length)
+    misfits = find_misfits(fit, prepared.disturbed, changes, model, length)
+    moved = np.zeros(len(model.clocks), np.uint8)
+    moved[misfits.stepped[0]] = Moved.STEPPED
+    moved[misfits.jumped[0]] = Moved.JUMPED
+    moved[misfits.stuck[0]] = Moved.STUCK
+    return moved

@@ -38,9 +38,7 @@ def long_round_trips(
     equations: Equations, model: FabricModel, in_loop: Bools
 ) -> tuple[LongRoundTrip, ...]:
     """All links and windows whose round trip refutes their declaration."""
-    largest = np.array(
-        [_largest_ns(link, model) if link.max_delay_ns else np.inf for link in model.links]
-    )
+    largest = np.array([largest_half_ns(link, model) for link in model.links], np.float64)
     half = equations.half_round_trip_ns
     with np.errstate(invalid="ignore"):
         long = equations.known & (half - SIGMAS * equations.sd_ns > largest)
@@ -56,8 +54,11 @@ def long_round_trips(
     )
 
 
-def _largest_ns(link: Link, model: FabricModel) -> float:
-    """Mean of both directions at most, with stamp constants and quantum at their worst."""
+def largest_half_ns(link: Link, model: FabricModel) -> float:
+    """Mean of both directions at most, with stamp constants and quantum at their worst; infinite
+    where no longest cable is declared."""
+    if not link.max_delay_ns:
+        return float("inf")
     points = (link.a_egress, link.b_ingress, link.b_egress, link.a_ingress)
     quantum = max(model.clocks[link.a].stamp_unit_ns, model.clocks[link.b].stamp_unit_ns)
     stamps = 0.5 * sum(point.uncertainty_ns for point in points) + quantum

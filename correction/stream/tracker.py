@@ -10,23 +10,22 @@ starts from the last one. Offsets are clock - reference.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from correction.contradictions import find_contradictions
 from correction.equations import SLOPE_MIN
 from correction.hard import SLOPE_WANDER
 from correction.link_windows import LinkWindows
 from correction.mesh.edges import Edges
-from correction.mesh.solve import MeshSolution, Standing, solve_mesh
+from correction.mesh.solve import MeshSolution, solve_mesh
 from correction.model import FabricModel
 from correction.priors import Priors, priors
-from correction.publish import CENTRE_WANDER, ROUNDING_NS, ROUNDING_SD_NS
-from correction.records import NO_TSTAMP_NS
-from correction.stream.clock_filter import ClockStates, Update, update
+from correction.stream.answer import Solved, TrackedWindow, answer
+from correction.stream.clock_filter import ClockStates
 from correction.stream.motion import Motion, motion
 from correction.stream.window_edges import WindowEdges, WindowReader
-from correction.table import CONDITIONAL_SIGMAS, Status
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
 WINDOWS_AVERAGED = 64
@@ -58,31 +57,9 @@ class LinkStates:
             departed=np.zeros(count, np.int64),
         )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackedWindow:
-    """The answer of one window; arrays over clocks."""
-
-    start_collector_ns: int
-    end_collector_ns: int
-    anchor_local_ns: Int64s
-    """Each clock's reading at the window's instant; NO_TSTAMP_NS where not reached."""
-    offset_ns: Int64s
-    """clock - reference there, rounded."""
-    rate_ppb: Float64s
-    rate_sd_ppb: Float64s
-    sd_ns: Float64s
-    bound_conditional_ns: Float64s
-    bound_hard_ns: Float64s
-    status: Int64s
-    """A `correction.table.Status` each."""
-    standing: Int64s
-    """A `correction.mesh.solve.Standing` each: why it is not determined."""
-    update: Update
-    changed_links: Int64s
-    """Links whose asymmetry changed: their average begins anew."""
-    solution: MeshSolution
-    """Of what stays: per link its asymmetry and whether it is bad; the certificate."""
+    def copy(self) -> "LinkStates":
+        """Another one that knows the same."""
+        return LinkStates(**{one.name: getattr(self, one.name).copy() for one in fields(self)})
 
 
 @dataclass(slots=True)
@@ -97,11 +74,13 @@ class FabricTracker:
     """Windows that came after a newer one: skipped."""
     _reader: WindowReader = field(init=False, repr=False)
     _priors: Priors = field(init=False, repr=False)
+    _may_be_bad: Bools = field(init=False, repr=False)
     _last: tuple[bytes, MeshSolution] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._reader = WindowReader(self.model)
         self._priors = priors(self.model)
+        self._may_be_bad = np.array([not link.firm for link in self.model.links], np.bool_)
         self.links = LinkStates.new(len(self.model.links))
         self.clocks = ClockStates.new(len(self.model.clocks), self.model.wander_ns_per_s_sqrt_s)
 
@@ -116,18 +95,49 @@ class FabricTracker:
         if window.start_collector_ns < self.newest_end_collector_ns:
             self.late_windows += 1
             return None
+        self.newest_end_collector_ns = window.end_collector_ns
+        nobody = np.zeros(len(self.model.clocks), np.bool_)
+        before = self.links.copy()
+        solved = self._solved(window, nobody)
+        if solved is not None and solved.solution.cycle is not None:
+            self.links = before
+            found = find_contradictions(self._reader.constraints(window), self.model.reference)
+            if found.rejected is None and found.blamed.any():
+                before = self.links.copy()
+                window = self._reader.read(rows, left_out=found.blamed)
+                again = self._solved(window, found.blamed)
+                if again is not None and again.solution.cycle is None:
+                    solved = again
+                else:
+                    self.links = before
+        if solved is None:
+            return None
+        return answer(solved, self._reader, self.model, self.clocks)
+
+    def _solved(self, window: WindowEdges, contradicted: Bools) -> Solved | None:
+        """The window's solution; its links are taken into the averages. None: nothing is known."""
         if not window.known.any():
             return None
-        self.newest_end_collector_ns = window.end_collector_ns
         moved = self._motion(window)
         relative = _reached(self._reader, window, moved, self.model.reference)
         changed = self._average(window, moved, relative)
-        edges, rows_of = self._edges(window, relative)
-        key = rows_of.tobytes()
+        edges, links = self._edges(window, relative)
+        key = links.tobytes()
         start = self._last[1] if self._last is not None and self._last[0] == key else None
         solution = solve_mesh(edges, self.model.reference, start=start)
         self._last = key, solution
-        return self._publish(window, moved, relative, solution, changed)
+        rate, rate_sd = self._rates(window)
+        return Solved(
+            window=window,
+            moved=moved,
+            relative_ns=relative,
+            links=links,
+            solution=solution,
+            contradicted=contradicted,
+            rate_ppb=rate,
+            rate_sd_ppb=rate_sd,
+            changed_links=changed,
+        )
 
     # ------------------------------------------------------------ what moves and what stays
 
@@ -179,74 +189,13 @@ class FabricTracker:
             y_ns=self.links.z_ns[rows],
             noise_sd_ns=self.links.noise_sd_ns[rows] / np.sqrt(count),
             healthy_sd_ns=self._priors.own_sd_ns[rows],
-            may_be_bad=np.array([not link.firm for link in self.model.links], np.bool_)[rows],
+            may_be_bad=self._may_be_bad[rows],
             shared=self._priors.shared[rows],
             shared_sd_ns=self._priors.shared_sd_ns,
             forward_limit_ns=window.forward_limit_ns[rows] - moves[rows],
             backward_limit_ns=window.backward_limit_ns[rows] + moves[rows],
         )
         return edges, rows
-
-    # ------------------------------------------------------------ what is published
-
-    def _publish(
-        self,
-        window: WindowEdges,
-        moved: Motion,
-        relative: Float64s,
-        solution: MeshSolution,
-        changed: Int64s,
-    ) -> TrackedWindow:
-        model, reference = self.model, self.model.reference
-        reading = window.reading_ns
-        theta = relative + solution.theta_ns
-        here = (reading != NO_TSTAMP_NS) & np.isfinite(theta)
-        rest = np.where(here, theta, 0.0)
-        whole = np.where(here, reading - reading[reference], 0) + np.rint(rest).astype(np.int64)
-        rate, rate_sd = self._rates(window)
-        length_s = (window.end_collector_ns - window.start_collector_ns) / NS_PER_S
-        wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
-        noise = np.hypot(
-            np.where(here, moved.sd_ns, np.inf), CENTRE_WANDER * wander * length_s**1.5
-        )
-        noise = np.where(np.isfinite(noise), noise, solution.sd_ns)
-        done = update(
-            self.clocks,
-            reading,
-            whole,
-            rest - np.rint(rest),
-            np.where(here, noise, 1.0),
-            rate,
-            rate_sd,
-            here & np.isfinite(rate),
-            model.wander_ns_per_s_sqrt_s,
-        )
-        sd = np.hypot(solution.sd_ns, noise)
-        sd[reference] = 0.0
-        hard = solution.bound_hard_ns + ROUNDING_NS
-        conditional = CONDITIONAL_SIGMAS * np.hypot(sd, ROUNDING_SD_NS)
-        status = _status(solution.standing, here)
-        sound = status == Status.OK
-        conditional = np.minimum(np.where(sound, conditional, hard), hard)
-        hard[reference] = conditional[reference] = 0.0
-        lost = status >= Status.INCONSISTENT
-        hard[lost] = conditional[lost] = np.inf
-        return TrackedWindow(
-            start_collector_ns=window.start_collector_ns,
-            end_collector_ns=window.end_collector_ns,
-            anchor_local_ns=np.where(here, reading, NO_TSTAMP_NS),
-            offset_ns=whole,
-            rate_ppb=rate,
-            rate_sd_ppb=rate_sd,
-            sd_ns=sd,
-            bound_conditional_ns=conditional,
-            bound_hard_ns=hard,
-            status=status,
-            standing=solution.standing.astype(np.int64),
-            update=done,
-            changed_links=changed,
-            solution=solution,
-        )
 
     def _rates(self, window: WindowEdges) -> tuple[Float64s, Float64s]:
         """(rate against the reference in ppb of local time, its sd); NaN where not reached."""
@@ -284,16 +233,6 @@ def _reached(reader: WindowReader, window: WindowEdges, moved: Motion, reference
         relative[reader.b[out]] = relative[reader.a[out]] + window.y_ns[out]
         back = back[~np.isfinite(relative[reader.a[back]])]
         relative[reader.a[back]] = relative[reader.b[back]] - window.y_ns[back]
-
-
-def _status(standing: np.ndarray, here: Bools) -> Int64s:
-    status = np.full(len(standing), int(Status.FLOATING))
-    status[standing <= Standing.SINGLE_HOMED] = Status.OK
-    doubtful = (standing == Standing.AMBIGUOUS) | (standing == Standing.UNDECIDED)
-    status[doubtful] = Status.AMBIGUOUS
-    status[standing == Standing.CONTRADICTED] = Status.INCONSISTENT
-    status[~here & (status <= Status.AMBIGUOUS)] = Status.FLOATING
-    return status
 
 
 def track(model: FabricModel, parts: Iterable[LinkWindows]) -> list[TrackedWindow]:

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
+from correction.bounds import Constraints
 from correction.equations import MEASUREMENT_SD_NS_MIN, MIXED_CLASS_SD_NS
 from correction.hard import moving_margin_ns, stamp_slack_ns
-from correction.link_windows import LIMIT_NONE, LinkWindows
+from correction.link_windows import LIMIT_NONE, LinkWindows, Moved
 from correction.model import FabricModel, link_ends
 from correction.records import NO_TSTAMP_NS
+from correction.round_trips import largest_half_ns
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
 USED_MIN = 2
@@ -32,6 +34,11 @@ class WindowEdges:
 
     start_collector_ns: int
     end_collector_ns: int
+    instant_collector_ns: int
+    """The common instant by the collector's clock, later by what reports take; the window's middle
+    where the reference is not reached."""
+    moved: NDArray[np.uint8]
+    """[clock]: a `link_windows.Moved` each; the links of those that moved are left out."""
     reading_ns: Int64s
     """[clock]: what it shows at the instant, to about a microsecond; NO_TSTAMP_NS: not reached."""
     known: Bools
@@ -56,28 +63,56 @@ class WindowReader:
         self._model = model
         ends = link_ends(model)
         self.a, self.b = ends[:, 0], ends[:, 1]
-        self._least_ns = np.array([link.min_delay_ns for link in model.links], np.float64)
+        self.least_ns = np.array([link.min_delay_ns for link in model.links], np.float64)
+        self.largest_half_ns = np.array(
+            [largest_half_ns(link, model) for link in model.links], np.float64
+        )
+        """[link]: half of the longest round trip that its declared cable explains."""
         slack = [
             [stamp_slack_ns(link, model, reverse=back) for back in (False, True)]
             for link in model.links
         ]
         self._slack_ns = np.array(slack, np.float64).reshape(-1, 2)
 
-    def read(self, rows: LinkWindows) -> WindowEdges:
-        """The rows of one window (`LinkWindowing.closed` gives several, one after the other)."""
+    def read(self, rows: LinkWindows, left_out: Bools | None = None) -> WindowEdges:
+        """The rows of one window (`LinkWindowing.closed` gives several, one after the other).
+
+        left_out: clocks whose links are not used.
+        """
         start_ns, end_ns = _span(rows)
-        rows = rows[(rows["used"] >= USED_MIN) & np.isfinite(rows["slope_sd_ppb"])]
+        moved = np.zeros(len(self._model.clocks), np.uint8)
+        ends = self.a[rows["link"]], self.b[rows["link"]]
+        for end, field in zip(ends, ("a_moved", "b_moved"), strict=True):
+            np.maximum.at(moved, end, rows[field])
+        out = moved != Moved.NO
+        if left_out is not None:
+            out |= left_out
+        still = ~(out[ends[0]] | out[ends[1]])
+        fitted = (rows["used"] >= USED_MIN) & np.isfinite(rows["slope_sd_ppb"])
+        rows = rows[fitted & still]
         line = self._lines(rows)
         reading = self._readings(line)
-        return self._equations(rows, line, reading, start_ns, end_ns)
+        return self._equations(rows, line, reading, moved, start_ns, end_ns)
+
+    def constraints(self, window: WindowEdges) -> Constraints:
+        """What causality allows between the clocks that are reached."""
+        there = np.flatnonzero(np.isfinite(window.forward_limit_ns))
+        back = np.flatnonzero(np.isfinite(window.backward_limit_ns))
+        return Constraints(
+            u=np.r_[self.a[there], self.b[back]],
+            v=np.r_[self.b[there], self.a[back]],
+            limit_ns=np.r_[window.forward_limit_ns[there], window.backward_limit_ns[back]],
+            clock_count=len(self._model.clocks),
+        )
 
     def _lines(self, rows: LinkWindows) -> "_Lines":
         """b - a of each link as a line in a's time: the mean of what both directions say."""
         count = len(self._model.links)
         link = rows["link"].astype(np.int64)
         sign = np.where(rows["reverse"], -1, 1)
-        at, base = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        at, base, capture = (np.zeros(count, np.int64) for _ in range(3))
         at[link[::-1]] = rows["at_a_local_ns"][::-1]  # of a link's first row
+        capture[link[::-1]] = rows["capture_collector_ns"][::-1]
         base[link[::-1]] = (sign * rows["envelope_ns"])[::-1]
         slope, slope_sd = np.full(count, np.nan), np.full(count, np.nan)
         slope[link], slope_sd[link] = rows["slope_ppb"] / 1e9, rows["slope_sd_ppb"] / 1e9
@@ -89,14 +124,27 @@ class WindowReader:
         with np.errstate(invalid="ignore", divide="ignore"):
             there, back = total.reshape(2, -1) / weight
         # one direction alone: less the least delay
-        there_only, back_only = there - self._least_ns, back + self._least_ns
+        there_only, back_only = there - self.least_ns, back + self.least_ns
         middle = np.where(np.isnan(back), there_only, 0.5 * (there + back))
         middle = np.where(np.isnan(there), back_only, middle)
         known = ~np.isnan(middle)
         difference = base + np.rint(np.where(known, middle, 0.0)).astype(np.int64)
         return _Lines(
-            known=known, at_a_ns=at, difference_ns=difference, slope=slope, slope_sd=slope_sd
+            known=known,
+            at_a_ns=at,
+            capture_collector_ns=capture,
+            difference_ns=difference,
+            slope=slope,
+            slope_sd=slope_sd,
         )
+
+    def _instant(self, line: "_Lines", reading: Int64s, middle_ns: int) -> int:
+        reference = self._model.reference
+        links = np.flatnonzero(line.known & ((self.a == reference) | (self.b == reference)))
+        if reading[reference] == NO_TSTAMP_NS or not len(links):
+            return middle_ns
+        first = int(links[0])  # the instant is where its line is
+        return int(line.capture_collector_ns[first])
 
     def _readings(self, line: "_Lines") -> Int64s:
         """[clock]: at the instant when the reference's first link was in its middle."""
@@ -141,7 +189,13 @@ class WindowReader:
         reading[nodes] = np.where(forward, to_b, to_a)
 
     def _equations(
-        self, rows: LinkWindows, line: "_Lines", reading: Int64s, start_ns: int, end_ns: int
+        self,
+        rows: LinkWindows,
+        line: "_Lines",
+        reading: Int64s,
+        moved: NDArray[np.uint8],
+        start_ns: int,
+        end_ns: int,
     ) -> WindowEdges:
         count = len(self._model.links)
         reached = reading != NO_TSTAMP_NS
@@ -152,8 +206,8 @@ class WindowReader:
         a, b = reading[self.a[link]], reading[self.b[link]]
         ahead_ns = (a - rows["at_a_local_ns"]).astype(np.float64)
         slope, slope_sd = rows["slope_ppb"] / 1e9, rows["slope_sd_ppb"] / 1e9
-        moved = sign * slope * ahead_ns
-        edge = (rows["envelope_ns"] - sign * (b - a)).astype(np.float64) + moved
+        along = sign * slope * ahead_ns
+        edge = (rows["envelope_ns"] - sign * (b - a)).astype(np.float64) + along
         variance = rows["envelope_sd_ns"].astype(np.float64) ** 2 + (slope_sd * ahead_ns) ** 2
         y, noise, half = _halves(rows, link, edge, variance, count)
 
@@ -164,15 +218,17 @@ class WindowReader:
         limited = rows["limit_ns"] != LIMIT_NONE
         allowed = np.full(len(rows), np.inf)
         difference = (rows["limit_ns"] - sign * (b - a))[limited]
-        allowed[limited] = difference.astype(np.float64) + (moved + margin)[limited]
+        allowed[limited] = difference.astype(np.float64) + (along + margin)[limited]
         direction = rows["reverse"].astype(np.int64)
         limit = np.full((count, 2), np.inf)
         np.minimum.at(limit, (link, direction), allowed)
-        limit += self._slack_ns - self._least_ns[:, None]
+        limit += self._slack_ns - self.least_ns[:, None]
         known = np.isfinite(y)
         return WindowEdges(
             start_collector_ns=start_ns,
             end_collector_ns=end_ns,
+            instant_collector_ns=self._instant(line, reading, (start_ns + end_ns) // 2),
+            moved=moved,
             reading_ns=reading,
             known=known,
             y_ns=np.where(known, y, 0.0),
@@ -189,6 +245,7 @@ class WindowReader:
 class _Lines:
     known: Bools
     at_a_ns: Int64s
+    capture_collector_ns: Int64s
     difference_ns: Int64s
     slope: Float64s
     slope_sd: Float64s

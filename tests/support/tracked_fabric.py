@@ -8,7 +8,7 @@ import numpy as np
 from correction.link_windows import LinkWindowing, LinkWindows
 from correction.links import link_samples
 from correction.records import NO_TSTAMP_NS
-from correction.stream.tracker import TrackedWindow
+from correction.stream.answer import TrackedWindow
 from tests.support.synthetic_fabric import Run, Setup, draw
 
 
