@@ -5,15 +5,20 @@ The adapter around finsy: what it raises is wrapped once, into a `SwitchError` t
 and entry. Everything above this file sees entries and updates only.
 """
 
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
 import finsy as fy
 from finsy import pbutil
 from finsy.p4client import P4RpcStatus
 from finsy.proto import U128, p4i, p4r
 
+from controller.access import DEFAULT_ACCESS, Access, AccessError, next_bid, show_election_id
 from controller.entries import Entry, EntryKey
+from controller.p4channel import RPC_DEADLINE_S, P4Channel
 from controller.p4info_codec import (
     CodecError,
     decode_entry,
@@ -23,28 +28,41 @@ from controller.p4info_codec import (
 )
 from controller.pipeline import Pipeline
 from controller.reconcile import Update
+from controller.switch_error import SwitchError
+
+__all__ = ["Arbitration", "SwitchError", "SwitchSession", "open_session", "program_schema"]
 
 CONNECT_DEADLINE_S = 10.0
 """Longest wait for the switch to answer the arbitration."""
-ELECTION_ID = 1_000
-"""Election id of a controller that is alone; a backup would use a smaller one."""
-STREAM_MESSAGE_COUNT_MAX = 16
-"""Other stream messages (packets, digests) that may come before the answer to the arbitration."""
+HEARTBEAT_DEADLINE_S = 5.0
+"""Longest wait for a cookie: longer, and the switch is taken for gone."""
+PACKET_IN_COUNT_MAX = 1_024
+"""Packet-ins that wait for whoever reads them; further ones are dropped and counted."""
+ARBITRATION_COUNT_MAX = 64
+"""Arbitration messages that wait to be read; a switch that sends more is out of its mind."""
 
 
-class SwitchError(Exception):
-    """A switch did not do what was asked; `str()` is one line naming switch and entry."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arbitration:
+    """What a switch says of who is primary (P4Runtime 1.3 section 5)."""
 
-    def __init__(self, *, switch: str, message: str, where: str | None = None) -> None:
-        super().__init__(switch, message, where)
-        self.switch = switch
-        self.message = " ".join(message.split())
-        self.where = where
-        """The entry concerned, if it is one."""
+    is_primary: bool
+    """We are."""
+    has_primary: bool
+    highest_election_id: int
+    """The highest election id that the switch has seen."""
 
-    def __str__(self) -> str:
-        place = f"{self.switch}: {self.where}" if self.where else self.switch
-        return f"{place}: {self.message}"
+
+@dataclass(slots=True)
+class StreamCounters:
+    """Messages of the stream, as far as they are nobody's answer."""
+
+    packets: int = 0
+    packets_dropped: int = 0
+    """Packet-ins that found the queue full."""
+    errors: int = 0
+    """Stream errors: packet-outs that the switch refused."""
+    others: int = 0
 
 
 def program_schema(pipeline: Pipeline) -> fy.P4Schema:
@@ -57,99 +75,153 @@ class SwitchSession:
     """A connection to one switch. Reads need nothing more; writes need `become_primary`."""
 
     def __init__(
-        self, *, name: str, device_id: int, schema: fy.P4Schema, client: fy.P4Client
+        self, *, name: str, device_id: int, schema: fy.P4Schema, channel: P4Channel
     ) -> None:
         self.name = name
+        self.counters = StreamCounters()
+        self.packets_in: asyncio.Queue[bytes] = asyncio.Queue(PACKET_IN_COUNT_MAX)
+        """Frames that the switch sent to the controller, as they were."""
         self._device_id = device_id
         self._schema = schema
-        self._client = client
+        self._channel = channel
         self._election_id = 0
+        self._arbitrations: asyncio.Queue[Arbitration | SwitchError] = asyncio.Queue()
+        self._reader: asyncio.Task[None] | None = None
 
-    async def become_primary(self, election_id: int = ELECTION_ID) -> None:
-        """Win the arbitration (P4Runtime 1.3 section 5), or fail: two must not write at once.
+    # Who is in charge
+
+    async def become_primary(self, election_id: int = DEFAULT_ACCESS.election_id) -> None:
+        """Win the arbitration, or fail: two controllers must not write at once.
 
         A switch remembers the highest election id that it has seen. Where nobody is primary, a
-        controller that is gone had a higher one, and the next above it wins.
+        controller that is gone had a higher one, and the next term begins.
         """
-        answer = await self._arbitrate(election_id)
-        status = P4RpcStatus.from_status(answer.status)
-        if status.code is fy.GRPCStatusCode.NOT_FOUND:
-            election_id = U128.decode(answer.election_id) + 1
-            answer = await self._arbitrate(election_id)
-            status = P4RpcStatus.from_status(answer.status)
-        if status.code is not fy.GRPCStatusCode.OK:
-            primary = U128.decode(answer.election_id)
+        await self.announce(election_id)
+        answer = await self.arbitration()
+        if not answer.has_primary:
+            election_id = next_bid(election_id, answer.highest_election_id)
+            await self.announce(election_id)
+            answer = await self.arbitration()
+        if not answer.is_primary:
             raise SwitchError(
                 switch=self.name,
-                message=f"another controller is primary (election id {primary}, ours "
-                f"{election_id}); stop it or wait",
+                message="another controller is primary (election id "
+                f"{show_election_id(answer.highest_election_id)}, ours "
+                f"{show_election_id(election_id)}); stop it or wait",
             )
-        self._election_id = election_id
 
-    async def _arbitrate(self, election_id: int) -> p4r.MasterArbitrationUpdate:
-        """Ask for mastership with an election id; the switch's answer."""
+    async def announce(self, election_id: int) -> None:
+        """Bid for being primary; the switch answers in `arbitration`."""
+        self._election_id = election_id
         request = p4r.StreamMessageRequest(
             arbitration=p4r.MasterArbitrationUpdate(
                 device_id=self._device_id, election_id=U128.encode(election_id)
             )
         )
-        async with self._wrapped(None):
-            await self._client.send(request)
-            for _ in range(STREAM_MESSAGE_COUNT_MAX):
-                answer = await self._receive()
-                if answer.WhichOneof("update") == "arbitration":
-                    return answer.arbitration
-        raise SwitchError(switch=self.name, message="no answer to the arbitration")
+        with self._wrapped(None):
+            await self._channel.send(request)
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read_stream())
 
-    async def pipeline_cookie(self) -> int | None:
-        """Cookie of the pipeline that the switch runs; None if it runs none."""
+    async def arbitration(self) -> Arbitration:
+        """What the switch says next of who is primary; SwitchError at the end of the stream."""
+        said = await self._arbitrations.get()
+        if isinstance(said, SwitchError):
+            self._arbitrations.put_nowait(said)  # for whoever asks again
+            raise said
+        return said
+
+    async def _read_stream(self) -> None:
+        """Take messages off the stream as they come: nothing that waits here can stop the rest."""
+        try:
+            with self._wrapped(None):
+                while (message := await self._channel.receive()) is not None:
+                    self._take(message)
+            end = SwitchError(
+                switch=self.name, message="the switch closed the P4Runtime stream", lost=True
+            )
+        except SwitchError as error:
+            end = error
+        self._arbitrations.put_nowait(end)
+
+    def _take(self, message: p4r.StreamMessageResponse) -> None:
+        match message.WhichOneof("update"):
+            case "arbitration":
+                if self._arbitrations.qsize() >= ARBITRATION_COUNT_MAX:
+                    raise SwitchError(switch=self.name, message="too many arbitration messages")
+                status = P4RpcStatus.from_status(message.arbitration.status)
+                self._arbitrations.put_nowait(
+                    Arbitration(
+                        is_primary=status.code is fy.GRPCStatusCode.OK,
+                        has_primary=status.code is not fy.GRPCStatusCode.NOT_FOUND,
+                        highest_election_id=U128.decode(message.arbitration.election_id),
+                    )
+                )
+            case "packet":
+                self.counters.packets += 1
+                try:
+                    self.packets_in.put_nowait(message.packet.payload)
+                except asyncio.QueueFull:
+                    self.counters.packets_dropped += 1
+            case "error":
+                self.counters.errors += 1
+            case _:
+                self.counters.others += 1
+
+    # The pipeline
+
+    async def pipeline_cookie(self, *, deadline_s: float = RPC_DEADLINE_S) -> int | None:
+        """Cookie of the pipeline that the switch runs, 0 if it has none; None without pipeline."""
+        config = await self._pipeline(
+            p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY, deadline_s=deadline_s
+        )
+        return None if config is None else config.cookie.cookie
+
+    async def running_pipeline(self) -> p4r.ForwardingPipelineConfig | None:
+        """The pipeline that the switch runs, all of it; None if it runs none."""
+        return await self._pipeline(p4r.GetForwardingPipelineConfigRequest.ALL)
+
+    async def _pipeline(
+        self, part: int, *, deadline_s: float = RPC_DEADLINE_S
+    ) -> p4r.ForwardingPipelineConfig | None:
         request = p4r.GetForwardingPipelineConfigRequest(
             device_id=self._device_id,
-            response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY,
+            response_type=part,  # type: ignore[arg-type]  # finsy.proto has no types
         )
-        try:
-            reply = await self._client.request(request)
-        except fy.P4ClientError as error:
-            if error.is_pipeline_missing:
-                return None
-            raise self._error(error, None) from error
-        return reply.config.cookie.cookie if reply.config.HasField("cookie") else None
+        with self._wrapped(None):
+            return await self._channel.get_pipeline(request, deadline_s=deadline_s)
 
-    async def push_pipeline(self) -> None:
-        """Load the pipeline, which empties the switch.
+    async def push_pipeline(self, config: p4r.ForwardingPipelineConfig | None = None) -> None:
+        """Load a pipeline, by default that of the session's schema. It empties the switch.
 
         Clone sessions and multicast groups go first: BMv2 forgets them at a push but keeps their
         replicas, and one more report per packet would leave it after every push.
         """
-        async with self._wrapped(None):
-            request = p4r.ReadRequest(
-                device_id=self._device_id,
-                entities=replication_entities(),
-            )
+        with self._wrapped(None):
+            request = p4r.ReadRequest(device_id=self._device_id, entities=replication_entities())
             try:
-                old = [
-                    entity
-                    async for reply in self._client.request_iter(request)
-                    for entity in reply.entities
-                ]
+                old = await self._channel.read(request)
             except fy.P4ClientError as error:
                 if not error.is_pipeline_missing:
                     raise
                 old = []
             if old:
-                await self._client.request(
-                    self._write_request(
-                        [p4r.Update(type=p4r.Update.DELETE, entity=entity) for entity in old]
-                    )
-                )
-            await self._client.request(
+                updates = [p4r.Update(type=p4r.Update.DELETE, entity=entity) for entity in old]
+                await self._channel.write(self._write_request(updates))
+            await self._channel.push_pipeline(
                 p4r.SetForwardingPipelineConfigRequest(
                     device_id=self._device_id,
                     election_id=U128.encode(self._election_id),
                     action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
-                    config=self._schema.get_pipeline_config(),
+                    config=config or self._schema.get_pipeline_config(),
                 )
             )
+
+    def use_schema(self, schema: fy.P4Schema) -> None:
+        """Read and write by the names of another program from now on."""
+        self._schema = schema
+
+    # Entries
 
     async def read_entries(self, names: Collection[str] | None = None) -> list[Entry]:
         """All entries of the switch: tables, defaults, members, groups of all kinds, sessions.
@@ -157,15 +229,21 @@ class SwitchSession:
         names: only those of these tables and profiles, without defaults.
         """
         found: dict[EntryKey, Entry] = {}
-        async with self._wrapped(None):
+        with self._wrapped(None):
+            for message in await self.read_messages(names):
+                entry = decode_entry(message, self._schema)
+                if entry is not None:
+                    found[entry.key] = entry
+        return list(found.values())
+
+    async def read_messages(self, names: Collection[str] | None = None) -> list[p4r.Entity]:
+        """The same as the switch sends it, for writing it back."""
+        found: list[p4r.Entity] = []
+        with self._wrapped(None):
             for entities in read_requests(self._schema, names):
                 request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
-                async for reply in self._client.request_iter(request):
-                    for message in reply.entities:
-                        entry = decode_entry(message, self._schema)
-                        if entry is not None:
-                            found[entry.key] = entry
-        return list(found.values())
+                found += await self._channel.read(request)
+        return found
 
     async def write(self, batch: list[Update]) -> None:
         """Carry out updates that do not depend on each other, in one request.
@@ -173,10 +251,15 @@ class SwitchSession:
         On an error the switch may have carried out the others of the batch: read back, or apply
         again.
         """
-        async with self._wrapped(None):
+        with self._wrapped(None):
             updates = [encode_update(update, self._schema) for update in batch]
-        async with self._wrapped(batch):
-            await self._client.request(self._write_request(updates))
+        with self._wrapped(batch):
+            await self._channel.write(self._write_request(updates))
+
+    async def write_messages(self, updates: list[p4r.Update]) -> None:
+        """Carry out updates in the form in which they are sent."""
+        with self._wrapped(None):
+            await self._channel.write(self._write_request(updates))
 
     async def packet_out(self, frame: bytes, *, egress_port: int) -> None:
         """Send a frame out of a port as it is, past the routes (a link probe, say).
@@ -184,16 +267,16 @@ class SwitchSession:
         The switch confirms none; needs `become_primary`.
         """
         packet = fy.P4PacketOut(frame, egress_port=egress_port, submit_to_ingress=0, pad=0)
-        async with self._wrapped(None):
-            await self._client.send(packet.encode_update(self._schema))
+        with self._wrapped(None):
+            await self._channel.send(packet.encode_update(self._schema))
 
-    async def _receive(self) -> p4r.StreamMessageResponse:
-        try:
-            return await self._client.receive()
-        except RuntimeError as error:  # how the library reports the end of the stream
-            raise SwitchError(
-                switch=self.name, message="the switch closed the P4Runtime stream"
-            ) from error
+    async def close(self) -> None:
+        """End the stream, and with it being primary."""
+        if self._reader is not None:
+            self._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reader
+        await self._channel.close()
 
     def _write_request(self, updates: list[p4r.Update]) -> p4r.WriteRequest:
         return p4r.WriteRequest(
@@ -202,8 +285,8 @@ class SwitchSession:
             updates=updates,
         )
 
-    @asynccontextmanager
-    async def _wrapped(self, batch: list[Update] | None) -> AsyncIterator[None]:
+    @contextmanager
+    def _wrapped(self, batch: list[Update] | None) -> Iterator[None]:
         """Wraps what the library raises, once."""
         try:
             yield
@@ -225,26 +308,50 @@ class SwitchSession:
             if len(batch) > 1:
                 message += f" ({len(failed)} of {len(batch)} updates of this request failed)"
             return SwitchError(switch=self.name, where=update.entry.where, message=message)
+        lost = error.code in _LOST
         message = _said(error.code, error.message)
         if batch:
             where = batch[0].entry.where
             if len(batch) > 1:
                 message += f" (in a request of {len(batch)} updates that starts there)"
-            return SwitchError(switch=self.name, where=where, message=message)
-        return SwitchError(switch=self.name, message=message)
+            return SwitchError(switch=self.name, where=where, message=message, lost=lost)
+        return SwitchError(
+            switch=self.name,
+            message=message,
+            lost=lost,
+            election_id_taken=error.is_election_id_used,
+        )
 
 
 @asynccontextmanager
 async def open_session(
-    *, name: str, address: str, device_id: int, schema: fy.P4Schema
+    *,
+    name: str,
+    address: str,
+    device_id: int,
+    schema: fy.P4Schema,
+    access: Access = DEFAULT_ACCESS,
 ) -> AsyncIterator[SwitchSession]:
     """Connect to a switch; nothing is sent before the first call of the session."""
-    client = fy.P4Client(address, wait_for_ready=False)
-    await client.open(schema=schema)
     try:
-        yield SwitchSession(name=name, device_id=device_id, schema=schema, client=client)
+        channel = P4Channel(address, access.tls)
+    except AccessError as error:
+        raise SwitchError(switch=name, message=str(error)) from error
+    session = SwitchSession(name=name, device_id=device_id, schema=schema, channel=channel)
+    try:
+        yield session
     finally:
-        await client.close()
+        await session.close()
+
+
+_LOST = frozenset(
+    {
+        fy.GRPCStatusCode.UNAVAILABLE,
+        fy.GRPCStatusCode.DEADLINE_EXCEEDED,
+        fy.GRPCStatusCode.CANCELLED,
+    }
+)
+"""Codes of a switch that is gone or hangs, rather than one that refuses."""
 
 
 def _said(code: fy.GRPCStatusCode, message: str) -> str:

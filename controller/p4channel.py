@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gRPC channel to the P4Runtime server of one switch.
+
+finsy's messages, schema and errors, on a channel of our own: its client ends every RPC after 10 s
+and fixes the options of the channel, which is too little for a pipeline push to a slow switch, for
+the answer to a large read, and for the error details of a large write.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import Any, Final, TypeAlias
+
+import finsy as fy
+import grpc
+from finsy.proto import p4r, p4r_grpc
+
+from controller.access import Tls, read_certificate
+
+METADATA_BYTES_MAX: Final = 1 << 20
+"""Error details of a write come in metadata, at most some 150 bytes an update."""
+MESSAGE_BYTES_MAX: Final = 64 << 20
+"""One answer to a read, or a pipeline config."""
+RPC_DEADLINE_S: Final = 10.0
+"""A write or a read of bounded size."""
+PUSH_DEADLINE_S: Final = 60.0
+"""A pipeline push: hardware takes tens of seconds."""
+
+_Stream: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
+
+
+class P4Channel:
+    """Calls of the P4Runtime service; errors are finsy's `P4ClientError`."""
+
+    def __init__(self, address: str, tls: Tls | None = None) -> None:
+        options: list[tuple[str, int | str]] = [
+            ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+            ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
+            ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+            ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+            # One connection per session: a switch that restarts is another one.
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        if tls is None:
+            self._channel = grpc.aio.insecure_channel(address, options=options)
+        else:
+            if tls.server_name:
+                options.append(("grpc.ssl_target_name_override", tls.server_name))
+            self._channel = grpc.aio.secure_channel(address, _credentials(tls), options=options)
+        self._stub = p4r_grpc.P4RuntimeStub(self._channel)
+        self._stream: _Stream | None = None
+
+    async def __aenter__(self) -> "P4Channel":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the stream and all calls."""
+        if self._stream is not None:
+            self._stream.cancel()
+        await self._channel.close(None)
+
+    async def get_pipeline(
+        self, request: p4r.GetForwardingPipelineConfigRequest, *, deadline_s: float = RPC_DEADLINE_S
+    ) -> p4r.ForwardingPipelineConfig | None:
+        """The asked part of the running pipeline; None where the switch runs none."""
+        try:
+            reply = await self._stub.GetForwardingPipelineConfig(request, timeout=deadline_s)
+        except grpc.RpcError as error:
+            wrapped = fy.P4ClientError(error, "GetForwardingPipelineConfig")
+            if wrapped.is_pipeline_missing:
+                return None
+            raise wrapped from None
+        return reply.config
+
+    async def push_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
+        """Load a pipeline."""
+        try:
+            await self._stub.SetForwardingPipelineConfig(request, timeout=PUSH_DEADLINE_S)
+        except grpc.RpcError as error:
+            raise fy.P4ClientError(error, "SetForwardingPipelineConfig") from None
+
+    async def write(self, request: p4r.WriteRequest) -> None:
+        """Carry out updates; the error says which of them failed."""
+        try:
+            await self._stub.Write(request, timeout=RPC_DEADLINE_S)
+        except grpc.RpcError as error:
+            raise fy.P4ClientError(error, "Write", msg=request) from None
+
+    async def read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
+        """All entities asked for."""
+        found: list[p4r.Entity] = []
+        try:
+            async for reply in self._stub.Read(request, timeout=RPC_DEADLINE_S):
+                found += reply.entities
+        except grpc.RpcError as error:
+            raise fy.P4ClientError(error, "Read") from None
+        return found
+
+    async def send(self, message: p4r.StreamMessageRequest) -> None:
+        """Send on the stream, which the first message opens."""
+        if self._stream is None:
+            self._stream = self._stub.StreamChannel()  # type: ignore[call-arg]
+        try:
+            await self._stream.write(message)
+        except grpc.RpcError as error:
+            raise fy.P4ClientError(error, "send") from None
+        except asyncio.InvalidStateError:
+            pass  # the stream is over; `receive` says why
+
+    async def receive(self) -> p4r.StreamMessageResponse | None:
+        """The next message of the stream; None when the switch has ended it."""
+        assert self._stream is not None, "the first message opens the stream"
+        try:
+            message = await self._stream.read()
+        except grpc.RpcError as error:
+            raise fy.P4ClientError(error, "receive") from None
+        return message if isinstance(message, p4r.StreamMessageResponse) else None  # or EOF
+
+
+def _credentials(tls: Tls) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        root_certificates=read_certificate(tls.ca),
+        private_key=None if tls.key is None else read_certificate(tls.key),
+        certificate_chain=None if tls.certificate is None else read_certificate(tls.certificate),
+    )
