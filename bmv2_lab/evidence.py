@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of a finished run's telemetry, held against its truth: what scenarios' limits measure.
+Those of the engine's answers are in `estimates`.
 
 Stamps of switches are put on true time by the drawn oscillators, which no estimator can do. What is
 left of a link sample then is the link itself.
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bmv2_lab.estimates import Estimates
 from bmv2_lab.fabric_of import inner_links
 from bmv2_lab.lab_run import LabRun
 from bmv2_lab.simulator.lab_result import LabResult
@@ -61,8 +63,10 @@ class FoundCorrection(NamedTuple):
 class Evidence:
     """One run, as its scenario's limits look at it."""
 
-    def __init__(self, run: LabRun) -> None:
+    def __init__(self, run: LabRun, estimates: Estimates) -> None:
+        """`estimates`: what the engine made of the run's files."""
         self.run = run
+        self.estimates = estimates
         self.fabric: Fabric = run.drawn.fabric
         self.truth: Truth = run.lab.truth
         self.result: LabResult = run.lab.result

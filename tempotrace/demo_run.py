@@ -20,12 +20,7 @@ from bmv2_lab.backends.event_limits import event_limits
 from bmv2_lab.backends.record import RealTimeRecord, Telemetry, check_limits
 from bmv2_lab.baseline_score import BaselineScore, message_packets, score_baselines
 from bmv2_lab.closed_loop_score import score_closed_loop
-from bmv2_lab.evidence import Evidence
 from bmv2_lab.lab_run import (
-    CLOCK_PAIRS_FILE,
-    EXCHANGES_FILE,
-    FABRIC_FILE,
-    REPORTS_FILE,
     SPANS_FILE,
     SUMMARY_FILE,
     TRUTH_FILE,
@@ -37,7 +32,6 @@ from bmv2_lab.oracle_score import oracle_errors_ns
 from bmv2_lab.own_folder import own_folder
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.scenarios.disturbances import LinkFlap
-from bmv2_lab.scenarios.limits import check_limits as check_scenario_limits
 from bmv2_lab.scoring import (
     AttributionVerdict,
     flagged_clocks,
@@ -46,10 +40,10 @@ from bmv2_lab.scoring import (
     score_sync,
     undecided_far_share,
 )
-from controller.fabric_file import load_fabric
 from correction.baselines.compare import baseline_offsets
 from correction.servo import free_running_exchanges
-from tempotrace.analysis import Analysis, analyse, publish
+from tempotrace.analysis import Analysis, publish
+from tempotrace.scenario_check import analyse_run, checked_limits
 from tempotrace.service import start_service
 from tempotrace.strict_json import strict_text, with_reasons
 from tracing_core.analysis import Analysis as StoreAnalysis
@@ -109,12 +103,7 @@ def run_demo(
         write_lab_files(run, out)
         _export_spans(run, out, service, progress)
         progress("analyse", 0.0)
-        analysis = analyse(
-            load_fabric(out / FABRIC_FILE),
-            out / REPORTS_FILE,
-            out / EXCHANGES_FILE,
-            out / CLOCK_PAIRS_FILE if run.lab.result.cross_stamps else None,
-        )
+        analysis = analyse_run(run, out)
         progress("store", 0.0)
         publish(analysis, store)
         progress("score", 0.0)
@@ -199,8 +188,9 @@ def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHan
         # No clock is steered here, so the raw error is that of what the daemons report.
         summary["sync"]["ptp_raw_error_ns_rms"] = summary["real_time"]["ptp_reported_error_ns_rms"]
     elif run.scenario.limits:
-        results = check_scenario_limits(run.scenario.limits, Evidence(run))
-        summary["limits"] = [_rounded(asdict(result)) for result in results]
+        checked = checked_limits(run, analysis)
+        summary["limits"] = [_rounded(asdict(result)) for result in checked.telemetry]
+        summary["estimate_limits"] = [_rounded(asdict(result)) for result in checked.estimates]
     if run.loop is not None:
         score = score_closed_loop(run.loop, run.scenario, run.drawn, truth)
         summary["transparent_clock"] = _rounded(asdict(score))

@@ -6,32 +6,35 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bmv2_lab.evidence import Evidence
-from bmv2_lab.lab_run import run_lab
+from bmv2_lab.lab_run import run_lab, write_lab_files
+from bmv2_lab.own_folder import own_folder
 from bmv2_lab.scenarios import NUMBERED, Scenario
-from bmv2_lab.scenarios.limits import LimitResult, check_limits
+from tempotrace.scenario_check import CheckedLimits, analyse_run, checked_limits
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "scenarios.md"
 BEGIN, END = "<!-- scenarios: begin -->", "<!-- scenarios: end -->"
 
 
-def results_of(scenario: Scenario, seed: int) -> tuple[LimitResult, ...]:
-    """The limits of one run."""
+def results_of(scenario: Scenario, seed: int) -> CheckedLimits:
+    """The limits of one run, and of the analysis of its files."""
     run = run_lab(scenario, seed, lambda _stage, _share: None)
-    return check_limits(scenario.limits, Evidence(run))
+    with own_folder("tempotrace-claims-") as folder:
+        write_lab_files(run, folder)
+        return checked_limits(run, analyse_run(run, folder))
 
 
-def table_of(rows: Sequence[tuple[Scenario, dict[int, tuple[LimitResult, ...]]]]) -> str:
+def table_of(rows: Sequence[tuple[Scenario, dict[int, CheckedLimits]]]) -> str:
     """One row per scenario: what it is, and the seeds on which all limits were kept."""
     lines = [
-        "| | scenario | what, and what for | limits | kept on seeds |",
+        "| | scenario | what, and what for | limits: telemetry, estimates | kept on seeds |",
         "|---:|---|---|---:|---|",
     ]
     for scenario, by_seed in rows:
-        kept = [str(seed) for seed, results in by_seed.items() if all(r.passed for r in results)]
+        kept = [str(seed) for seed, checked in by_seed.items() if not checked.broken]
         lines.append(
             f"| {scenario.number} | `{scenario.name}` | {scenario.summary} "
-            f"| {len(scenario.limits)} | {', '.join(kept) or 'none'} |"
+            f"| {len(scenario.limits)}, {len(scenario.estimate_limits)} "
+            f"| {', '.join(kept) or 'none'} |"
         )
     return "\n".join(lines)
 
@@ -51,10 +54,9 @@ def main() -> int:
     for scenario in chosen:
         by_seed = {seed: results_of(scenario, seed) for seed in seeds}
         rows.append((scenario, by_seed))
-        for seed, results in by_seed.items():
-            failed = [result for result in results if not result.passed]
-            broken += len(failed)
-            for result in failed:
+        for seed, checked in by_seed.items():
+            broken += len(checked.broken)
+            for result in checked.broken:
                 print(
                     f"{scenario.name} seed {seed}: {result.name}: {result.found:g}, "
                     f"expected {result.range}"

@@ -6,14 +6,15 @@ from dataclasses import asdict, fields
 from enum import Enum
 from typing import Any
 
+from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Scenario
 
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
-_TOLD = {"name", "number", "summary", "nuisance", "limits", "events"}
+_TOLD = {"name", "number", "summary", "nuisance", "limits", "estimate_limits", "events"}
 
 
 def described(scenario: Scenario) -> dict[str, Any]:
-    """Purpose, nuisance parameters, all other parameters, what happens, and the limits."""
+    """Purpose, nuisance parameters, all other parameters, what happens, both kinds of limits."""
     values = {
         field.name: getattr(scenario, field.name)
         for field in fields(scenario)
@@ -29,11 +30,16 @@ def described(scenario: Scenario) -> dict[str, Any]:
             {"kind": _CAPITAL.sub("_", type(event).__name__).lower(), **_plain(event)}
             for event in scenario.events
         ],
-        "limits": [
-            {"name": limit.name, "at_least": limit.at_least, "at_most": limit.at_most}
-            for limit in scenario.limits
-        ],
+        "limits": _listed(scenario.limits),
+        "estimate_limits": _listed(scenario.estimate_limits),
     }
+
+
+def _listed(limits: tuple[Limit, ...]) -> list[dict[str, Any]]:
+    return [
+        {"name": limit.name, "at_least": limit.at_least, "at_most": limit.at_most}
+        for limit in limits
+    ]
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of a scenario: figures of its telemetry and its truth, each with the range that it must be
-in. Estimates have no part in them."""
+"""Limits of a scenario: figures of its telemetry and truth, or of what the engine answers to it,
+each with the range that it must be in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

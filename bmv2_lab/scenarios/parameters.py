@@ -85,6 +85,8 @@ class Scenario:
     """Place in the catalogue of scenarios with limits."""
     limits: tuple[Limit, ...] = ()
     """What telemetry and truth of every run must satisfy."""
+    estimate_limits: tuple[Limit, ...] = ()
+    """What the engine's answers to every run must satisfy."""
     leaves: int = 8
     spines: int = 4
     hosts_per_leaf: int = 2
@@ -96,6 +98,8 @@ class Scenario:
     cable_m_max: int = 100
     bad_link_share: float = 0.1
     """Share of fabric links with a large asymmetry."""
+    bad_access_links: int = 0
+    """Cables of NICs with a large asymmetry."""
     bad_link_ns_min: int = 20
     bad_link_ns_max: int = 500
     congestion: Congestion = field(default_factory=Congestion)

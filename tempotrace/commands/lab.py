@@ -101,7 +101,11 @@ def run(
 
 def broken_limits(summary: dict[str, Any]) -> list[str]:
     """A line for each limit of the scenario, or of a real-time run, that was not kept."""
-    limits = [*summary.get("limits", []), *summary.get("real_time", {}).get("limits", [])]
+    limits = [
+        *summary.get("limits", []),
+        *summary.get("estimate_limits", []),
+        *summary.get("real_time", {}).get("limits", []),
+    ]
     return [
         f"limit not kept: {one['name']}: {_figure(one['found'])}, expected {one['range']}"
         for one in limits

@@ -12,6 +12,7 @@ import pytest
 from bmv2_lab.lab_run import LabRun, run_lab_here
 from bmv2_lab.scenarios import NUMBERED, SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
+from bmv2_lab.scenarios.estimate_limits import HARD
 from bmv2_lab.scenarios.limits import Limit, check_limits
 from tempotrace.demo_run import run_demo
 from tests.support.grpc_loop import in_grpc_loop
@@ -57,8 +58,8 @@ def null_paths(value: object, path: str = "") -> set[str]:
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("scenario", NUMBERED, ids=lambda scenario: scenario.name)
 def test_limits_hold_and_the_summary_is_strict_json(scenario: Scenario, tmp_path: Path) -> None:
-    """Telemetry and truth are within the limits; analysis and scoring get through the files; all
-    JSON is strict, the summary fits its schema, and each null in it has a reason."""
+    """Telemetry, truth and the engine's answers are within the limits; scoring gets through the
+    files; all JSON is strict, the summary fits its schema, and each null in it has a reason."""
     run = run_one(scenario)
     with run_demo(
         scenario,
@@ -70,7 +71,9 @@ def test_limits_hold_and_the_summary_is_strict_json(scenario: Scenario, tmp_path
         assert len(finished.analysis.table.rows) > 0
     summary = strict((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert len(summary["limits"]) == len(scenario.limits)
-    assert [limit for limit in summary["limits"] if not limit["passed"]] == []
+    assert len(summary["estimate_limits"]) == len(scenario.estimate_limits)
+    both = [*summary["limits"], *summary["estimate_limits"]]
+    assert [limit for limit in both if not limit["passed"]] == []
     jsonschema.validate(summary, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert null_paths(summary) == set(summary.get("null_reasons", {}))
     strict((tmp_path / "truth.json").read_text(encoding="utf-8"))
@@ -80,10 +83,12 @@ def test_limits_hold_and_the_summary_is_strict_json(scenario: Scenario, tmp_path
 
 
 def test_numbers_and_names_are_unique_and_all_have_limits() -> None:
-    """The catalogue counts from 1 without a gap; no name hides another scenario."""
+    """The catalogue counts from 1 without a gap; no name hides another scenario; all have limits
+    on telemetry and on estimates, that of the hard bound among these."""
     assert [scenario.number for scenario in NUMBERED] == list(range(1, len(NUMBERED) + 1))
     assert len({scenario.name for scenario in NUMBERED}) == len(NUMBERED)
     assert all(len(scenario.limits) >= 3 for scenario in NUMBERED)
+    assert all(HARD in scenario.estimate_limits for scenario in NUMBERED)
     assert next(iter(SCENARIOS)) == "allreduce-8x4"
 
 
@@ -94,6 +99,7 @@ def test_a_description_is_json_and_complete() -> None:
         assert listed["purpose"] == scenario.summary
         assert listed["nuisance"]["egress_jitter_mean_ns"] > 0
         assert len(listed["limits"]) == len(scenario.limits)
+        assert len(listed["estimate_limits"]) == len(scenario.estimate_limits)
 
 
 def test_a_limit_of_nan_is_broken() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -34,5 +35,6 @@ SCENARIOS = (
                 at_most=0.0,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

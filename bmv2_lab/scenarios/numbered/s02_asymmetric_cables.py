@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import DETERMINED, EVERY_BAD_LINK
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -46,5 +47,6 @@ SCENARIOS = (
                 at_least=BAD_NS - 15.0,
             ),
         ),
+        estimate_limits=(*DETERMINED, EVERY_BAD_LINK),
     ),
 )

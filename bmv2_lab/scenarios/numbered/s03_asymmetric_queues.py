@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import QUIET, SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -57,5 +58,6 @@ SCENARIOS = (
             Limit(name="PTP residence there less elsewhere, ns", measure=excess_ns, at_least=2e3),
             Limit(name="error of PTP's offset, mean, ns", measure=offset_error_ns, at_least=1e3),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

@@ -6,6 +6,14 @@ from typing import TYPE_CHECKING
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import StampBias
+from bmv2_lab.scenarios.estimate_limits import (
+    HARD,
+    NO_FALSE_LINK,
+    ORACLE,
+    covered,
+    median_conditional,
+    unflagged,
+)
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -53,6 +61,14 @@ LIMITS = (
     ),
 )
 
+ESTIMATE_LIMITS = (
+    HARD,
+    covered(),
+    ORACLE,
+    unflagged(),
+    median_conditional(40.0),
+)
+
 SCENARIOS = (
     replace(
         SMALL,
@@ -62,6 +78,7 @@ SCENARIOS = (
         "asymmetric by 80 ns together, as if its clock were off; paths are not",
         stamp_biases=(SPINE,),
         limits=LIMITS,
+        estimate_limits=(*ESTIMATE_LIMITS, NO_FALSE_LINK),
     ),
     replace(
         SMALL,
@@ -71,5 +88,6 @@ SCENARIOS = (
         "three links out of line at once, the fourth is the odd one out",
         stamp_biases=(LINE_CARD,),
         limits=LIMITS,
+        estimate_limits=ESTIMATE_LIMITS,
     ),
 )

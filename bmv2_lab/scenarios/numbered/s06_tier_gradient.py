@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import HARD
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -58,5 +59,6 @@ SCENARIOS = (
             ),
             Limit(name="sum of a_uv around a loop, median, ns", measure=loop_ns, at_most=25.0),
         ),
+        estimate_limits=(HARD,),
     ),
 )

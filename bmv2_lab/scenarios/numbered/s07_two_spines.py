@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -51,5 +52,6 @@ SCENARIOS = (
                 at_most=50.0,
             ),
         ),
+        estimate_limits=(HARD, COVERED, NO_FALSE_LINK),
     ),
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bmv2_lab.scenarios.common import DECODED, INTACT, SMALL, TRANSFERRED, TRUE_STAMPS
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Scenario
 
@@ -55,6 +56,7 @@ def _scenario(number: int, percent: int) -> Scenario:
                 at_most=0.02,
             ),
         ),
+        estimate_limits=DETERMINED,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import Straggler
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -64,5 +65,6 @@ SCENARIOS = (
                 at_most=1.25,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

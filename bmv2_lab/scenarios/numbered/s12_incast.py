@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import NS_PER_MS, QUIET, SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Traffic
 
@@ -89,5 +90,6 @@ SCENARIOS = (
                 at_most=0.0,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

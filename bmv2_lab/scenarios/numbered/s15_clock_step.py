@@ -8,6 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import NS_PER_MS, SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import ClockStep
+from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK, ORACLE
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -46,5 +47,6 @@ SCENARIOS = (
             ),
             Limit(name="jump elsewhere, largest, ns", measure=largest_elsewhere_ns, at_most=400.0),
         ),
+        estimate_limits=(HARD, COVERED, ORACLE, NO_FALSE_LINK),
     ),
 )

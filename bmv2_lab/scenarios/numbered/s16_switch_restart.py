@@ -8,6 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import DECODED, INTACT, NS_PER_MS, SMALL, TRANSFERRED
 from bmv2_lab.scenarios.disturbances import SwitchRestart
+from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK, ORACLE
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -79,5 +80,6 @@ SCENARIOS = (
                 at_least=1.0,
             ),
         ),
+        estimate_limits=(HARD, COVERED, ORACLE, NO_FALSE_LINK),
     ),
 )

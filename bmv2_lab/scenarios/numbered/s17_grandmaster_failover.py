@@ -8,6 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import NS_PER_MS, SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import GrandmasterFailover
+from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -77,5 +78,6 @@ SCENARIOS = (
                 at_least=2.0,
             ),
         ),
+        estimate_limits=(HARD, COVERED, NO_FALSE_LINK),
     ),
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import WrongCorrection
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -52,5 +53,6 @@ SCENARIOS = (
                 at_least=5.0,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

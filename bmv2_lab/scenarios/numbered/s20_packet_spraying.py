@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -64,5 +65,6 @@ SCENARIOS = (
                 at_least=0.02,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

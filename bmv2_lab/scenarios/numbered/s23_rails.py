@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Topology
 
@@ -97,5 +98,6 @@ SCENARIOS = (
                 at_most=400.0,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

@@ -15,6 +15,7 @@ from bmv2_lab.scenarios.common import (
     TRANSFERRED,
     TRUE_STAMPS,
 )
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 from controller.ptp_entries import tree_ports
 from correction.records import TRAFFIC_PTP
@@ -68,5 +69,6 @@ SCENARIOS = (
             Limit(name="clients with exchanges", measure=clients_served, at_least=7.0, at_most=7.0),
             Limit(name="reports per Sync", measure=copies_per_sync, at_least=10.0),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import DECODED, INTACT, NOTHING_LOST, SMALL, TRANSFERRED
+from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, ORACLE
 from bmv2_lab.scenarios.limits import Limit
 from controller.fabric import LinkEnd
 from correction.records import TRAFFIC_ROCE
@@ -72,5 +73,6 @@ SCENARIOS = (
                 at_most=5_000.0,
             ),
         ),
+        estimate_limits=(HARD, COVERED, ORACLE),
     ),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bmv2_lab.scenarios.common import NS_PER_MS, QUIET, SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import PfcStorm
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import LosslessRoce, Traffic
 from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
@@ -122,5 +123,6 @@ SCENARIOS = (
                 at_most=0.6,
             ),
         ),
+        estimate_limits=DETERMINED,
     ),
 )

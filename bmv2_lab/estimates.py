@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine answers in a run, held against its truth: what limits on estimates measure.
+
+The answers are those of `correct run` on the run's own files; this view only compares. It asks the
+published table for every clock at every instant at which the lab looked at all clocks (50 ms apart,
+in windows and between them), so that an answer is judged as it is used.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bmv2_lab.fabric_of import inner_links
+from bmv2_lab.lab_run import LabRun
+from bmv2_lab.oracle_score import oracle_errors_ns, table_errors_ns
+from bmv2_lab.truth import TrueWindow
+from controller.fabric import programmed_switches
+from correction.records import NO_TSTAMP_NS
+from correction.servo import ServoLog
+from correction.solution import FabricSolution
+from correction.table import UNBOUNDED_NS, CorrectionTable, Status
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+WHOLE_NS = 1.0
+"""A switch's true offset is known from two readings in whole ns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """All answers; arrays [instant, clock]."""
+
+    clocks: tuple[str, ...]
+    true_ns: NDArray[np.int64]
+    """[instant]"""
+    window: NDArray[np.int64]
+    """[instant]: the engine's window around it; -1 between windows."""
+    error_ns: Floats
+    """|Corrected reading - true reference time|; NaN where there is no answer."""
+    hard_ns: Floats
+    conditional_ns: Floats
+    """Infinite where unknown."""
+    status: NDArray[np.uint8]
+
+    @property
+    def confident(self) -> Bools:
+        """Answers that claim their conditional bound."""
+        found: Bools = np.isfinite(self.error_ns) & (self.status == Status.OK)
+        return found
+
+    @property
+    def covered(self) -> Bools:
+        """Answers within their conditional bound."""
+        found: Bools = self.error_ns <= self.conditional_ns
+        return found
+
+
+class Estimates:
+    """The answers of one run, as its scenario's limits look at them."""
+
+    def __init__(
+        self,
+        run: LabRun,
+        solution: FabricSolution,
+        table: CorrectionTable,
+        servos: Mapping[int, ServoLog],
+    ) -> None:
+        """`solution`: in free-running time; `table`: on the clocks as they read."""
+        self.run = run
+        self.solution = solution
+        self.table = table
+        self._servos = servos
+        self._fabric = run.drawn.fabric
+        self._truth = run.lab.truth
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All hosts but the reference."""
+        reference = self._fabric.ptp.grandmaster
+        return tuple(host.name for host in self._fabric.hosts if host.name != reference)
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """All switches that report."""
+        return tuple(switch.name for switch in programmed_switches(self._fabric))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All hosts but the reference, and all switches."""
+        return (*self.hosts, *self.switches)
+
+    def behind(self, leaf: str) -> tuple[str, ...]:
+        """A leaf and the hosts that have a cable to it."""
+        peers = {(link.a.node, link.b.node) for link in self._fabric.links}
+        mine = [name for name in self.hosts if (name, leaf) in peers or (leaf, name) in peers]
+        return (leaf, *mine)
+
+    # Answers
+
+    @cached_property
+    def answers(self) -> Answers:
+        """Every clock but the reference, whenever the lab looked."""
+        looks = self.run.lab.result.observed
+        known = set(self.table.clock_names) - {self._fabric.ptp.grandmaster}
+        clocks = tuple(one.clock for one in looks[0].clocks if one.clock in known)
+        columns = [self._answers_of(looks, clock) for clock in clocks]
+        true_ns = np.array([look.centre_true_ns for look in looks], np.int64)
+        return Answers(
+            clocks=clocks,
+            true_ns=true_ns,
+            window=self.windows_at(true_ns),
+            error_ns=np.stack([error for error, _, _, _ in columns], axis=1),
+            hard_ns=np.stack([hard for _, hard, _, _ in columns], axis=1),
+            conditional_ns=np.stack([conditional for _, _, conditional, _ in columns], axis=1),
+            status=np.stack([status for _, _, _, status in columns], axis=1),
+        )
+
+    def _answers_of(
+        self, looks: list[TrueWindow], clock: str
+    ) -> tuple[Floats, Floats, Floats, NDArray[np.uint8]]:
+        readings = [next(one for one in look.clocks if one.clock == clock) for look in looks]
+        local_ns = np.array([one.local_ns for one in readings], np.int64)
+        found = self.table.convert(local_ns, self.table.clock_names.index(clock))
+        reference_ns = np.array([look.reference_ns for look in looks], np.int64)
+        exact_ns = [one.offset_ns for one in readings]
+        if exact_ns[0] is None:
+            error_ns = np.abs((reference_ns - found.reference_ns).astype(np.float64))
+            error_ns = np.maximum(error_ns - WHOLE_NS, 0.0)
+        else:
+            offset_ns = (local_ns - found.reference_ns).astype(np.float64)
+            error_ns = np.abs(offset_ns - np.array(exact_ns, np.float64))
+        error_ns[found.reference_ns == NO_TSTAMP_NS] = np.nan
+        return (
+            error_ns,
+            _bound(found.bound_hard_ns),
+            _bound(found.bound_conditional_ns),
+            (found.status),
+        )
+
+    def windows_at(self, true_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The engine's window around each true instant; -1 outside all."""
+        collector = self.run.drawn.oscillators["collector"]
+        now_ns = np.array([collector.read_ns(int(at)) for at in true_ns], np.int64)
+        found = np.full(len(true_ns), -1, np.int64)
+        for number, window in enumerate(self.solution.windows):
+            inside = (now_ns >= window.start_collector_ns) & (now_ns < window.end_collector_ns)
+            found[inside] = number
+        return found
+
+    def of(self, clocks: Collection[str]) -> Bools:
+        """[clock] of `answers`: which they are."""
+        return np.array([clock in clocks for clock in self.answers.clocks], np.bool_)
+
+    def outside_hard(self) -> float:
+        """Answers with a finite hard bound that does not hold, of all clocks at all instants."""
+        answers = self.answers
+        wrong = np.isfinite(answers.hard_ns) & (answers.error_ns > answers.hard_ns)
+        return float(np.count_nonzero(wrong))
+
+    def covered_share(self, clocks: Collection[str] | None = None) -> float:
+        """Share of the confident answers that are within their conditional bound."""
+        answers = self.answers
+        chosen = answers.confident & self.of(self.nodes if clocks is None else clocks)
+        return float(np.mean(answers.covered[chosen])) if chosen.any() else float("nan")
+
+    def confident_share(self, clocks: Collection[str], window: int | None = None) -> float:
+        """Share of the instants in windows, or in one of them, with a confident answer."""
+        answers = self.answers
+        inside = answers.window >= 0 if window is None else answers.window == window
+        chosen = answers.confident[np.ix_(inside, self.of(clocks))]
+        return float(np.mean(chosen))
+
+    def largest_error_ns(self, clocks: Collection[str], window: int | None = None) -> float:
+        """Of their answers in windows, or in one of them; NaN if one is missing."""
+        answers = self.answers
+        inside = answers.window >= 0 if window is None else answers.window == window
+        return float(np.max(answers.error_ns[np.ix_(inside, self.of(clocks))]))
+
+    def median_conditional_ns(self, clocks: Collection[str], window: int | None = None) -> float:
+        """Median conditional bound of the confident answers in windows."""
+        answers = self.answers
+        inside = answers.window >= 0 if window is None else answers.window == window
+        chosen = answers.confident & inside[:, None] & self.of(clocks)
+        bounds = answers.conditional_ns[chosen]
+        return float(np.median(bounds)) if len(bounds) else float("nan")
+
+    # Windows
+
+    def status_of(self, window: int, clocks: Collection[str]) -> list[Status]:
+        """What the engine says of clocks in one of its windows."""
+        status = self.solution.windows[window].status
+        names = self.table.clock_names
+        return [Status(int(status[names.index(clock)])) for clock in clocks]
+
+    def flagged(self, clocks: Collection[str]) -> float:
+        """How many of these are flagged, or without an answer, in some window."""
+        windows = range(len(self.solution.windows))
+        by_window = [self.status_of(window, clocks) for window in windows]
+        determined = [
+            all(status is Status.OK for status in of_clock)
+            for of_clock in zip(*by_window, strict=True)
+        ]
+        return float(determined.count(False))
+
+    def windows_to_recover(self, event_true_ns: int, clocks: Collection[str]) -> float:
+        """Windows from the one around (or after) an event until all these clocks are determined in
+        every window to the end, with conditional bounds that hold: 0 if the event's own is such.
+
+        NaN if they never are.
+        """
+        answers, mine = self.answers, self.of(clocks)
+        later = answers.window[(answers.true_ns >= event_true_ns) & (answers.window >= 0)]
+        first, last = int(later.min()), len(self.solution.windows)
+        good = []
+        for window in range(first, last):
+            inside = (answers.window == window)[:, None] & mine
+            held = answers.confident & answers.covered
+            known = all(s is Status.OK for s in self.status_of(window, clocks))
+            good.append(known and bool(np.all(held[inside])))
+        if not good or not good[-1]:
+            return float("nan")
+        bad = [number for number, one in enumerate(good) if not one]
+        return float(bad[-1] + 1 if bad else 0)
+
+    # Against the oracle
+
+    def rms_over_oracle(self, clocks: Collection[str] | None = None) -> float:
+        """Rms error over determined hosts at the windows' centres, against least squares that is
+        told which links are bad."""
+        chosen = self.hosts if clocks is None else clocks
+        determined = [name for name in chosen if not self.flagged((name,))]
+        mine = table_errors_ns(self._truth, self.table)
+        oracle = oracle_errors_ns(
+            self._truth,
+            self.solution.measured,
+            self._servos,
+            asymmetry_sd_ns=self.run.scenario.nuisance.link_asymmetry_sd_ns,
+        )
+        if not determined:
+            return float("nan")
+        return _rms([mine[name] for name in determined]) / _rms(
+            [oracle[name] for name in determined]
+        )
+
+    # Links between switches
+
+    @property
+    def true_bad(self) -> set[str]:
+        """Links that were drawn asymmetric."""
+        return {link.name for link in self._truth.links if link.bad}
+
+    @property
+    def reported_bad(self) -> set[str]:
+        """Links between switches that are reported asymmetric."""
+        asymmetric = self.solution.links.asymmetric
+        return {self._fabric.links[i].name for i in inner_links(self._fabric) if asymmetric[i]}
+
+    def missed_links(self) -> float:
+        """Links that were drawn asymmetric and are not reported."""
+        return float(len(self.true_bad - self.reported_bad))
+
+    def false_links(self) -> float:
+        """Links that are reported and were not drawn asymmetric."""
+        return float(len(self.reported_bad - self.true_bad))
+
+    def findings(self, kind: str) -> list[str]:
+        """Subjects of the findings of a kind, by window."""
+        return [one.subject for one in self.solution.findings if one.kind == kind]
+
+
+def _bound(bound_ns: NDArray[np.int64]) -> Floats:
+    return np.where(bound_ns == UNBOUNDED_NS, np.inf, bound_ns.astype(np.float64))
+
+
+def _rms(values: list[Floats]) -> float:
+    every = np.concatenate(values)
+    return float(np.sqrt(np.mean(every**2)))
