@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.exchange import CORRECTION_NS_MAX
+from correction.exchange_accept import REJECT_OF_JUMP
+from correction.exchange_accept import accept_exchanges as accept_exchanges
+from correction.jumps import jump_kinds, together
 from correction.links import JoinCounters, PortIndex, Reject
 from correction.model import ClockKind, FabricModel, link_ends
+from correction.prepare import STRAY_COUNT
 from correction.records import (
     LINK_SAMPLE_DTYPE,
     TRAFFIC_PTP,
@@ -29,15 +32,9 @@ from correction.timebase import NS_PER_S, Bools, Int64s, has_stamp
 
 SYNC = 0
 DELAY_REQ = 1
-CORRECTION_BELOW_ZERO_NS_MAX = 10_000
-"""A correctionField may be that far below zero: `delayAsymmetry` of a port (sent as its negative in
-a Delay_Req) and link delays less a constant. Residence is positive; more is a broken bridge."""
-LINK_DELAY_ERROR_NS_MAX = 100
-"""Link delays that a transparent clock adds are estimates: the rest of the path may come out
-negative by this much."""
 STALE_NS = NS_PER_S
-"""A packet whose capture is off its exchange's stamp by more, against the median of that clock,
-is another round of the same sequenceId."""
+"""A packet whose capture is off its exchange's stamps by more, against what else their clocks
+stamped, is another round of the same sequenceId."""
 
 _KEY_DTYPE = np.dtype(
     [
@@ -71,84 +68,6 @@ MESSAGES = (
 )
 
 
-def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCounters) -> Exchanges:
-    """The exchanges that can be true, once each, and that are of the clocks they claim.
-
-    A row names its client three times: by clock index, by address and by the port identity of its
-    Delay_Req. t2 and t3 may already have been mapped by the servo log of the clock index, so a row
-    whose names disagree is of no clock at all.
-    """
-    told = np.ones(len(exchanges), np.bool_)
-
-    def reject(bad: Bools, reason: Reject) -> None:
-        counters.reject(reason, np.count_nonzero(told & bad))
-        told[bad] = False
-
-    stamps = ("t1_reference_ns", "t2_local_ns", "t3_local_ns", "t4_reference_ns")
-    reject(~np.all([has_stamp(exchanges[name]) for name in stamps], axis=0), _NO_STAMP)
-    client = exchanges["client"]
-    kinds = (ClockKind.NIC, ClockKind.PTP)
-    is_client = np.array([clock.kind in kinds for clock in model.clocks], np.bool_)
-    known = (client >= 0) & (client < len(is_client))
-    reject(~known | ~is_client[np.where(known, client, 0)], Reject.EXCHANGE_UNKNOWN_CLIENT)
-    address = np.array([clock.ip for clock in model.clocks], np.int64)
-    claimed = address[np.where(known, client, 0)]
-    reject(claimed != exchanges["client_ip"].astype(np.int64), Reject.EXCHANGE_WRONG_CLIENT)
-    transmitter = exchanges["time_transmitter_ip"].astype(np.int64)
-    serving = address[transmitters(model)]
-    own = np.isin(claimed, serving) & (claimed == transmitter)
-    reject(~np.isin(transmitter, serving) | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
-    reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
-    c1, c2 = exchanges["c1_ns"], exchanges["c2_ns"]
-    below = -CORRECTION_BELOW_ZERO_NS_MAX
-    reject((c1 < below) | (c2 < below), Reject.EXCHANGE_CORRECTION_NEGATIVE)
-    reject((c1 > CORRECTION_NS_MAX) | (c2 > CORRECTION_NS_MAX), _TOO_LARGE)
-    # round trip = (t4 - t1) - (t3 - t2): differences on one clock each, so no epoch remains
-    turnaround = exchanges["t3_local_ns"] - exchanges["t2_local_ns"]
-    whole = exchanges["t4_reference_ns"] - exchanges["t1_reference_ns"]
-    rate_slack = np.abs(turnaround.astype(np.float64)) * model.rate_offset_max_ppb * 2e-9
-    units = 4 * max((clock.stamp_unit_ns for clock in model.clocks), default=1)
-    residual = (whole - turnaround - c1 - c2).astype(np.float64)
-    slack = rate_slack + units + LINK_DELAY_ERROR_NS_MAX
-    reject(residual < -slack, Reject.EXCHANGE_DELAY_NEGATIVE)
-    accepted = exchanges[told]
-    unique, first = np.unique(accepted, return_index=True)
-    counters.reject(Reject.EXCHANGE_DUPLICATE, len(accepted) - len(unique))
-    return accepted[np.sort(first)]
-
-
-def transmitters(model: FabricModel) -> NDArray[np.int64]:
-    """Clocks that exchanges may name: the reference, or all of several, and boundary clocks."""
-    several = [one.clock for one in model.references] or [model.reference]
-    several += [n for n, clock in enumerate(model.clocks) if clock.kind is ClockKind.PTP]
-    return np.array(several, np.int64)
-
-
-def _foreign_identity(exchanges: Exchanges, told: Bools) -> Bools:
-    """Rows whose Delay_Req's clockIdentity is not their client's.
-
-    An identity belongs to the client for which most of the `told` rows use it, and to nobody on a
-    tie; the Sync's sender is another clock than the Delay_Req's.
-    """
-    identity = exchanges["delay_req_clock_identity"]
-    foreign: Bools = identity == exchanges["sync_clock_identity"]
-    pairs = np.stack([identity, exchanges["client"].astype(np.uint64)], axis=1)
-    used, number = np.unique(pairs[told], axis=0, return_counts=True)
-    for value in np.unique(used[:, 0]):
-        mine = used[:, 0] == value
-        if np.count_nonzero(mine) < 2:
-            continue
-        count, owner = number[mine], used[mine, 1]
-        sure = np.count_nonzero(count == count.max()) == 1
-        strange = (pairs[:, 1] != owner[np.argmax(count)]) | (not sure)
-        foreign |= (identity == value) & strange
-    return foreign
-
-
-_NO_STAMP = Reject.EXCHANGE_NO_STAMP
-_TOO_LARGE = Reject.EXCHANGE_CORRECTION_TOO_LARGE
-
-
 def access_samples(
     packets: Packets,
     hops: Hops,
@@ -158,8 +77,8 @@ def access_samples(
     counters: JoinCounters,
 ) -> LinkSamples:
     """Up to four samples per exchange, two on the client's access link."""
-    accepted = accept_exchanges(exchanges, model, counters)
     ptp = packets[(packets["traffic"] == TRAFFIC_PTP) & (packets["hop_count"] > 0)]
+    accepted = usable_exchanges(exchanges, ptp, model, counters)
     parts = [np.zeros(0, LINK_SAMPLE_DTYPE)]
     if len(accepted) and len(ptp):
         nic_of_ip = {c.ip: i for i, c in enumerate(model.clocks) if c.kind is ClockKind.NIC}
@@ -176,31 +95,49 @@ def access_samples(
                         found, hops, model, index, nic, stamp, counters, from_host=from_host
                     )
                 )
-    return np.concatenate(parts)
+    samples = np.concatenate(parts)
+    # a Sync to several clients passes the time transmitter's own cable once
+    _, first = np.unique(samples, return_index=True)
+    counters.reject(Reject.SHARED_HOPS, len(samples) - len(first))
+    return samples[np.sort(first)]
+
+
+def usable_exchanges(
+    exchanges: Exchanges, ptp: Packets, model: FabricModel, counters: JoinCounters
+) -> Exchanges:
+    """Those that can be true by themselves, and by the packets that they name."""
+    return _without_damaged(accept_exchanges(exchanges, model, counters), ptp, counters)
+
+
+def _without_damaged(exchanges: Exchanges, ptp: Packets, counters: JoinCounters) -> Exchanges:
+    """Without the exchanges of which one stamp is off where another one fits its packet.
+
+    A client (or its transmitter) that was set back and forth shows as more stamps in a row than
+    stray ones: those stay, and the window's own judgement (`prepare`) is that the clock moved.
+    """
+    damaged = np.zeros(len(exchanges), np.bool_)
+    jump, stamp = np.zeros(len(exchanges), np.int64), np.zeros(len(exchanges), np.int64)
+    for message, pairs in zip(MESSAGES, _candidates(exchanges, ptp), strict=True):
+        fitting = np.bincount(pairs.row[np.logical_and(*pairs.fits)], minlength=len(exchanges))
+        for end, name in enumerate((message.sent, message.received)):
+            off = ~pairs.fits[end] & pairs.fits[1 - end] & (fitting[pairs.row] == 0)
+            row = pairs.row[off]
+            damaged[row], jump[row], stamp[row] = True, pairs.off_ns[end][off], exchanges[name][row]
+    kinds = jump_kinds(jump[damaged], stamp[damaged])
+    for kind, reason in REJECT_OF_JUMP.items():
+        counters.reject(reason, np.count_nonzero(kinds == kind))
+    return exchanges[~damaged]
 
 
 def join_to_packets(
     exchanges: Exchanges, ptp: Packets, message: Message, counters: JoinCounters
 ) -> tuple[Int64s, Int64s]:
     """Pairs of exchange and packet, as two index arrays, that belong together beyond doubt."""
-    wanted, offered = _exchange_keys(exchanges, message), _packet_keys(ptp)
-    keys, inverse = np.unique(np.concatenate([wanted, offered]), return_inverse=True)
-    exchange_key, packet_key = inverse[: len(wanted)], inverse[len(wanted) :]
-    order = np.argsort(packet_key, kind="stable")
-    start = np.searchsorted(packet_key[order], np.arange(len(keys)))
-    count = np.bincount(packet_key, minlength=len(keys))[exchange_key]
+    pairs = _candidates(exchanges, ptp)[MESSAGES.index(message)]
+    row, candidate = pairs.row, pairs.candidate
+    count = np.bincount(row, minlength=len(exchanges))
     counters.reject(Reject.EXCHANGE_WITHOUT_PACKET, np.count_nonzero(count == 0))
-    # every candidate pair, judged by time
-    row = np.repeat(np.arange(len(exchanges)), count)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    candidate = order[start[exchange_key[row]] + within]
-    lag = ptp["capture_collector_ns"][candidate] - exchanges[message.sent][row]
-    sender = "client" if message.message_type == DELAY_REQ else "time_transmitter_ip"
-    clock = exchanges[sender][row]
-    near = np.zeros(len(row), np.bool_)
-    for value in np.unique(clock):
-        mine = clock == value
-        near[mine] = np.abs(lag[mine] - _median_int(lag[mine])) <= STALE_NS
+    near = np.logical_and(*pairs.fits)
     near_per_row = np.bincount(row[near], minlength=len(exchanges))
     near_per_packet = np.bincount(candidate[near], minlength=len(ptp))
     counters.reject(Reject.EXCHANGE_STALE, np.count_nonzero((count > 0) & (near_per_row == 0)))
@@ -208,6 +145,88 @@ def join_to_packets(
     doubtful = np.count_nonzero(near_per_row > 0) - np.count_nonzero(sure)
     counters.reject(Reject.EXCHANGE_AMBIGUOUS, doubtful)
     return row[sure], candidate[sure]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidates:
+    """Every pair of an exchange and a packet with the key of one of its messages."""
+
+    row: Int64s
+    """Into the exchanges."""
+    candidate: Int64s
+    """Into the packets."""
+    fits: tuple[Bools, Bools]
+    """Sent and received stamp are of the packet's time, by what else their clocks stamped."""
+    off_ns: tuple[Int64s, Int64s]
+    """Stamp less what it would have to be, roughly."""
+
+
+def _candidates(exchanges: Exchanges, ptp: Packets) -> list[_Candidates]:
+    """Of Sync and Delay_Req."""
+    pairs = [_same_key(exchanges, ptp, message) for message in MESSAGES]
+    client = exchanges["client"].astype(np.int64)
+    transmitter = exchanges["time_transmitter_ip"].astype(np.int64) - (1 << 33)
+    clocks, lags, captures = list[Int64s](), list[Int64s](), list[Int64s]()
+    for message, (row, candidate) in zip(MESSAGES, pairs, strict=True):
+        ends = (transmitter, client) if message.message_type == SYNC else (client, transmitter)
+        for clock, stamp in zip(ends, (message.sent, message.received), strict=True):
+            captures.append(ptp["capture_collector_ns"][candidate])
+            clocks.append(clock[row])
+            lags.append(captures[-1] - exchanges[stamp][row])
+    fits, off = _of_their_time(
+        np.concatenate(clocks), np.concatenate(lags), np.concatenate(captures)
+    )
+    result, at = [], 0
+    for row, candidate in pairs:
+        sent, received = slice(at, at + len(row)), slice(at + len(row), at + 2 * len(row))
+        at = received.stop
+        result.append(
+            _Candidates(
+                row=row,
+                candidate=candidate,
+                fits=(fits[sent], fits[received]),
+                off_ns=(off[sent], off[received]),
+            )
+        )
+    return result
+
+
+def _same_key(exchanges: Exchanges, ptp: Packets, message: Message) -> tuple[Int64s, Int64s]:
+    """(row, packet) of every pair with one key, by row."""
+    wanted, offered = _exchange_keys(exchanges, message), _packet_keys(ptp)
+    keys, inverse = np.unique(np.concatenate([wanted, offered]), return_inverse=True)
+    exchange_key, packet_key = inverse[: len(wanted)], inverse[len(wanted) :]
+    order = np.argsort(packet_key, kind="stable")
+    start = np.searchsorted(packet_key[order], np.arange(len(keys)))
+    count = np.bincount(packet_key, minlength=len(keys))[exchange_key]
+    row = np.repeat(np.arange(len(exchanges)), count)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    return row, order[start[exchange_key[row]] + within]
+
+
+def _of_their_time(
+    clock: Int64s, lag_ns: Int64s, capture_collector_ns: Int64s
+) -> tuple[Bools, Int64s]:
+    """(whether each stamp fits its packet's capture, stamp less what would fit).
+
+    Capture less stamp is one number for a clock, but for rates and reports. What most stamps have
+    is right, and of equally many the newest stamps; so is another one that more than stray stamps
+    in a row have, since a clock may be set at any time.
+    """
+    fits = np.zeros(len(lag_ns), np.bool_)
+    off = np.zeros(len(lag_ns), np.int64)
+    order = np.lexsort((capture_collector_ns, clock))
+    starts = np.flatnonzero(np.diff(clock[order]) != 0) + 1
+    for rows in np.split(order, starts) if len(order) else []:
+        lag = lag_ns[rows]
+        group = together(lag, STALE_NS)
+        most = group == np.argmax(np.bincount(group))
+        middle = int(np.partition(lag[most], most.sum() // 2)[most.sum() // 2])
+        first = np.flatnonzero(np.r_[True, np.diff(group) != 0])
+        length = np.diff(np.r_[first, len(group)])
+        fits[rows] = most | np.repeat(length > STRAY_COUNT, length)
+        off[rows] = middle - lag
+    return fits, off
 
 
 def _end_samples(
@@ -274,8 +293,3 @@ def _packet_keys(ptp: Packets) -> NDArray[np.void]:
     keys["sequence_id"] = ptp["ptp_sequence_id"]
     keys["src_ip"], keys["dst_ip"] = ptp["src_ip"], ptp["dst_ip"]
     return keys
-
-
-def _median_int(values: Int64s) -> int:
-    """The lower median: a member, so exact at any epoch."""
-    return int(np.partition(values, (len(values) - 1) // 2)[(len(values) - 1) // 2])

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.model import ClockKind, FabricModel
-from correction.records import LINK_SAMPLE_DTYPE, UNKNOWN_U32, Exchanges, Hops, LinkSamples, Packets
+from correction.records import (
+    LINK_SAMPLE_DTYPE,
+    TRAFFIC_PTP,
+    UNKNOWN_U32,
+    Exchanges,
+    Hops,
+    LinkSamples,
+    Packets,
+)
 from correction.timebase import Bools, Int64s, has_stamp, modular_difference_ns
 
 RESIDENCE_NS_MAX = 4_000_000_000
@@ -32,10 +40,18 @@ class Reject(StrEnum):
     RESIDENCE_IMPOSSIBLE = "residence_impossible"
     LENGTH_DISAGREES = "length_disagrees"
     LENGTH_UNKNOWN = "length_unknown"
+    SHARED_HOPS = "shared_hops"
+    """The same two hops are in the path of another copy of a multicast packet: counted there."""
     EXCHANGE_NO_STAMP = "exchange_no_stamp"
     EXCHANGE_CORRECTION_NEGATIVE = "exchange_correction_negative"
     EXCHANGE_CORRECTION_TOO_LARGE = "exchange_correction_too_large"
+    EXCHANGE_CORRECTION_ABOVE_DELAY = "exchange_correction_above_delay"
     EXCHANGE_DELAY_NEGATIVE = "exchange_delay_negative"
+    EXCHANGE_DELAY_TOO_LARGE = "exchange_delay_too_large"
+    EXCHANGE_CLOCK_JUMP = "exchange_clock_jump"
+    EXCHANGE_CLOCK_JUMP_2_32 = "exchange_clock_jump_2_32"
+    EXCHANGE_CLOCK_JUMP_UTC_TAI = "exchange_clock_jump_utc_tai"
+    EXCHANGE_STAMP_FROM_1970 = "exchange_stamp_from_1970"
     EXCHANGE_UNKNOWN_CLIENT = "exchange_unknown_client"
     EXCHANGE_WRONG_CLIENT = "exchange_wrong_client"
     EXCHANGE_WRONG_TRANSMITTER = "exchange_wrong_transmitter"
@@ -147,8 +163,10 @@ def fabric_samples(
 
     out = index.find(sender["node_id"], sender["egress_port"])
     into = index.find(receiver["node_id"], receiver["ingress_port"])
-    known = (out >= 0) & (into >= 0)
-    counters.reject(Reject.UNKNOWN_PORT, np.count_nonzero(~known))
+    shared = _shared(packets, hops, packet, within, here)
+    counters.reject(Reject.SHARED_HOPS, np.count_nonzero(shared))
+    known = (out >= 0) & (into >= 0) & ~shared
+    counters.reject(Reject.UNKNOWN_PORT, np.count_nonzero(~known & ~shared))
     adjacent = known & (index.link[out] == index.link[into]) & (index.at_a[out] != index.at_a[into])
     counters.reject(Reject.NOT_ADJACENT, np.count_nonzero(known & ~adjacent))
     stamped = has_stamp(sender["egress_tstamp_local_ns"]) & has_stamp(
@@ -179,6 +197,30 @@ def fabric_samples(
     samples["queue_id"] = sender["queue_id"][usable]
     samples["capture_collector_ns"] = packets["capture_collector_ns"][packet[usable]]
     return samples
+
+
+def _shared(packets: Packets, hops: Hops, packet: Int64s, within: Int64s, here: Int64s) -> Bools:
+    """Pairs of hops that begin at the same place of the packet before, a copy of the same packet.
+
+    packet, within, here: per pair, its packet, which pair of it, and the row of its first hop.
+    """
+    same = np.zeros(len(packets), np.bool_)
+    same[1:] = (packets["traffic"][1:] == TRAFFIC_PTP) & (packets["traffic"][:-1] == TRAFFIC_PTP)
+    for name in ("src_ip", "ptp_message_type", "ptp_clock_identity", "ptp_sequence_id"):
+        same[1:] &= packets[name][1:] == packets[name][:-1]
+    chosen = np.flatnonzero(same[packet])
+    chosen = chosen[within[chosen] + 1 < packets["hop_count"][packet[chosen] - 1]]
+    place = packets["first_hop"][packet[chosen] - 1] + within[chosen]
+    mine, following = hops[here[chosen]], hops[here[chosen] + 1]
+    other, other_following = hops[place], hops[place + 1]
+    equal = np.ones(len(chosen), np.bool_)
+    for name in ("node_id", "egress_port", "egress_tstamp_local_ns"):
+        equal &= mine[name] == other[name]
+    for name in ("node_id", "ingress_port", "ingress_tstamp_local_ns"):
+        equal &= following[name] == other_following[name]
+    shared = np.zeros(len(packet), np.bool_)
+    shared[chosen[equal]] = True
+    return shared
 
 
 def _length_known(length_bytes: NDArray[np.uint32]) -> Bools:

@@ -15,6 +15,7 @@ from correction.model import ClockKind, FabricModel
 from correction.records import (
     LINK_SAMPLE_DTYPE,
     NO_TSTAMP_NS,
+    TRAFFIC_PTP,
     UNKNOWN_U32,
     Hops,
     LinkSamples,
@@ -32,8 +33,12 @@ _REASONS = (
     Reject.RESIDENCE_IMPOSSIBLE,
     Reject.LENGTH_DISAGREES,
     Reject.LENGTH_UNKNOWN,
+    Reject.SHARED_HOPS,
 )
-_UNKNOWN_PORT, _NOT_ADJACENT, _NO_STAMP, _RESIDENCE, _DISAGREES, _UNKNOWN = range(len(_REASONS))
+_UNKNOWN_PORT, _NOT_ADJACENT, _NO_STAMP, _RESIDENCE, _DISAGREES, _UNKNOWN, _SHARED = range(
+    len(_REASONS)
+)
+_PTP = TRAFFIC_PTP
 _KEY, _LINK, _AT_A, _BITS, _FAR_KEY, _FAR_BITS, _COLUMNS = range(7)
 _FREE = -1
 _NO_TSTAMP_NS = NO_TSTAMP_NS
@@ -111,6 +116,35 @@ def _is_impossible(ingress_local_ns: int, egress_local_ns: int, bits: int) -> bo
     return residence_ns < 0 or residence_ns > _RESIDENCE_NS_MAX
 
 
+@inlined
+def _is_copy(packet: Array, before: Array) -> bool:
+    """Whether both are copies of one PTP message."""
+    return bool(
+        packet["traffic"] == _PTP
+        and before["traffic"] == _PTP
+        and packet["src_ip"] == before["src_ip"]
+        and packet["ptp_message_type"] == before["ptp_message_type"]
+        and packet["ptp_clock_identity"] == before["ptp_clock_identity"]
+        and packet["ptp_sequence_id"] == before["ptp_sequence_id"]
+    )
+
+
+@inlined
+def _is_shared(before: Array, hops: Array, pair: int, sender: Array, receiver: Array) -> bool:
+    """Whether the same two hops stand at that place of the packet before."""
+    if pair + 1 >= before["hop_count"]:
+        return False
+    other, following = hops[before["first_hop"] + pair], hops[before["first_hop"] + pair + 1]
+    return bool(
+        sender["node_id"] == other["node_id"]
+        and sender["egress_port"] == other["egress_port"]
+        and sender["egress_tstamp_local_ns"] == other["egress_tstamp_local_ns"]
+        and receiver["node_id"] == following["node_id"]
+        and receiver["ingress_port"] == following["ingress_port"]
+        and receiver["ingress_tstamp_local_ns"] == following["ingress_tstamp_local_ns"]
+    )
+
+
 @compiled
 def _sample(packets: Array, hops: Array, ports: Array, samples: Array, rejected: Array) -> int:
     """Fill `samples`; returns how many. rejected: int64[reasons], counts added up."""
@@ -118,8 +152,12 @@ def _sample(packets: Array, hops: Array, ports: Array, samples: Array, rejected:
     for number in range(len(packets)):
         packet = packets[number]
         first = packet["first_hop"]
+        is_copy = number > 0 and _is_copy(packet, packets[number - 1])
         for at in range(first, first + packet["hop_count"] - 1):
             sender, receiver = hops[at], hops[at + 1]
+            if is_copy and _is_shared(packets[number - 1], hops, at - first, sender, receiver):
+                rejected[_SHARED] += 1
+                continue
             out = _find(ports, np.int64(sender["node_id"]), np.int64(sender["egress_port"]))
             key = np.int64(receiver["node_id"]) << 16 | np.int64(receiver["ingress_port"])
             if out < 0 or ports[out, _FAR_KEY] != key:

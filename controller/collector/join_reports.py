@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled: reports joined into paths (`telemetry.postcards`), as far as that is simple.
 
-What is not - probes, packets sent more than once - is left to the reference joiner, at the same
-point of the order. While a group waits, its reports are rows of `join_state`.
+What is not - probes, packets sent more than once, multicast - is left to the reference joiner, at
+the same point of the order. While a group waits, its reports are rows of `join_state`.
 """
 
 from collections.abc import Callable
@@ -61,6 +61,7 @@ from controller.collector.postcard_paths import (
     remove_all,
     whole_path,
 )
+from controller.telemetry.packet import MAC_GROUP_BIT, NETWORK_ETHERNET
 from controller.telemetry.postcards import PIECES_PER_PACKET_MAX
 from correction.records import TRAFFIC_PROBE
 
@@ -225,6 +226,13 @@ def _is_whole(joiner: int, tables: FabricTables, report: int, hops: int) -> bool
     return False
 
 
+@part
+def _is_multicast(report: int) -> bool:
+    """As `PacketKey.is_multicast`."""
+    network = get(report, c.R_KEY) >> 48 & 0xFF
+    return network == NETWORK_ETHERNET and get(report, c.R_DST_LOW) >> MAC_GROUP_BIT & 1 != 0
+
+
 @routine
 def _join(joiner: int, tables: FabricTables, group: int) -> int:
     """See whether the newest of several reports completes a path."""
@@ -232,6 +240,8 @@ def _join(joiner: int, tables: FabricTables, group: int) -> int:
     first = get(at, G_FIRST_REPORT)
     if get(report_at(joiner, first), c.R_KEY) >> 56 == TRAFFIC_PROBE:
         return ASK_JOIN if get(at, G_REPORTS) >= 3 else NOTHING
+    if _is_multicast(report_at(joiner, first)):
+        return NOTHING
     number = first
     postcards = get(joiner, J_POSTCARDS)
     count = 0
@@ -288,6 +298,8 @@ def _close_group(joiner: int, tables: FabricTables, group: int) -> int:
     put(joiner, J_GROUP_AT_HAND, group)
     first = get(group_at(joiner, group), G_FIRST_REPORT)
     if get(report_at(joiner, first), c.R_KEY) >> 56 == TRAFFIC_PROBE:
+        return ASK_CLOSE
+    if _is_multicast(report_at(joiner, first)):
         return ASK_CLOSE
     postcards = get(joiner, J_POSTCARDS)
     count = 0

@@ -21,7 +21,12 @@ from controller.collector.loads import (
     row_at,
 )
 from controller.collector.path_output import HOP_BYTES, PACKET_BYTES
-from controller.telemetry.packet import NETWORK_IPV4, ReportedPacket
+from controller.telemetry.packet import (
+    MAC_GROUP_BIT,
+    NETWORK_ETHERNET,
+    NETWORK_IPV4,
+    ReportedPacket,
+)
 from controller.telemetry.path_records import HopRow, PacketAddresses, PathRecords
 from controller.telemetry.stamp_kernel import (
     EPOCHS,
@@ -148,11 +153,12 @@ class PathTables(PathRecords):
         for column in (j.J_PACKET_COUNT, j.J_PATH_HOP_COUNT, j.J_ADDRESS_COUNT):
             state[column] = 0
         if len(addresses):
-            self._name_hosts(packets, addresses)
+            self._name_hosts(packets, hops, addresses)
         return packets, hops, AddressTable(addresses)
 
-    def _name_hosts(self, packets: Packets, addresses: NDArray[np.int64]) -> None:
-        """IPv4 addresses of the hosts that IPv6 and MAC addresses belong to, 0 for strangers."""
+    def _name_hosts(self, packets: Packets, hops: Hops, addresses: NDArray[np.int64]) -> None:
+        """IPv4 addresses of the hosts that IPv6 and MAC addresses belong to, 0 for strangers; of a
+        multicast, the host that the copy was sent to."""
         rows = addresses[:, j.A_PACKET]
         for name, first in (("src_ip", j.A_SRC_HIGH), ("dst_ip", j.A_DST_HIGH)):
             pairs, place = np.unique(
@@ -163,6 +169,11 @@ class PathTables(PathRecords):
                 for network, high, low in pairs.tolist()
             ]
             packets[name][rows] = np.array(ips, np.uint32)[place.reshape(-1)]
+        group = addresses[:, j.A_DST_LOW] >> MAC_GROUP_BIT & 1 != 0
+        for packet in rows[group & (addresses[:, j.A_NETWORK] == NETWORK_ETHERNET)].tolist():
+            last = hops[int(packets["first_hop"][packet]) + int(packets["hop_count"][packet]) - 1]
+            port = (int(last["node_id"]), int(last["egress_port"]))
+            packets["dst_ip"][packet] = self._host_ip_at.get(port, 0)
 
 
 def _place_entry(digest: int) -> Any:  # noqa: ANN401

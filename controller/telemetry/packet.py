@@ -42,6 +42,8 @@ NETWORK_IPV4 = 4
 NETWORK_IPV6 = 6
 NETWORK_ETHERNET = 2
 """What a key's addresses are: IPv4, IPv6 or MAC addresses."""
+MAC_GROUP_BIT = 40
+"""Set in the MAC address of a group (IEEE 802 clause 8.2)."""
 
 PROBE_VERSION = 1
 
@@ -70,6 +72,11 @@ class PacketKey(NamedTuple):
     """The switch that sent the probe."""
     probe_egress_port: int = 0
     probe_sequence_number: int = 0
+
+    @property
+    def is_multicast(self) -> bool:
+        """PTP over Ethernet to a group address (IEEE 1588-2019 annex E): each copy has a path."""
+        return self.network == NETWORK_ETHERNET and bool(self.dst_addr >> MAC_GROUP_BIT & 1)
 
 
 class ReportedPacket(NamedTuple):

@@ -65,6 +65,7 @@ class PathRecords:
     def __init__(self, fabric: TelemetryFabric, timelines: StampTimelines) -> None:
         self._timelines = timelines
         self._host_ips = fabric.host_ips
+        self._host_ip_at = fabric.host_ip_at
         self._packet_rows: list[tuple[int, ...]] = []
         self._hop_rows: list[HopRow] = []
         self._addresses: dict[int, PacketAddresses] = {}
@@ -83,7 +84,10 @@ class PathRecords:
         if key.network != NETWORK_IPV4:
             self._addresses[len(self._packet_rows)] = PacketAddresses(key.network, src_ip, dst_ip)
             src_ip = self._host_ips.get((key.network, src_ip), 0)
-            dst_ip = self._host_ips.get((key.network, dst_ip), 0)
+            if key.is_multicast:
+                dst_ip = self._host_ip_at.get((hops[-1].node_id, hops[-1].egress_port), 0)
+            else:
+                dst_ip = self._host_ips.get((key.network, dst_ip), 0)
         row = (  # in the order of PACKET_DTYPE
             *(len(self._hop_rows), len(hops), complete, key.traffic, src_ip, dst_ip),
             *(key.src_port, key.dst_port, packet.dscp, packet.wire_bytes),

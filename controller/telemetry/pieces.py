@@ -103,6 +103,42 @@ def is_repeated(postcards: Sequence[Piece]) -> bool:
     return len({piece.node_id for piece in postcards}) < len(postcards)
 
 
+def copies(postcards: Sequence[Piece], neighbours: Neighbours) -> list[list[Piece]]:
+    """The path of each copy of a multicast packet, backwards from where it was seen last.
+
+    Copies share the hops in front of where they part. What two paths share begins both, and one
+    stands next to the other with which it shares most.
+    """
+    by_egress = {piece.egress_key: piece for piece in postcards}
+    arrivals = {piece.ingress_key for piece in postcards}
+    paths = [
+        _backwards(piece, by_egress, neighbours)
+        for piece in postcards
+        if neighbours.get(piece.egress_key) not in arrivals
+    ]
+    paths.sort(key=lambda path: [(piece.ingress_key, piece.egress_key) for piece in path])
+    astray = without(postcards, [piece for path in paths for piece in path])
+    return [*paths, *([piece] for piece in astray)]
+
+
+def _backwards(
+    last: Piece, by_egress: Mapping[PortKey, Piece], neighbours: Neighbours
+) -> list[Piece]:
+    """The hops that lead to `last`, as far back as they are there."""
+    path = [last]
+    while True:
+        before = neighbours.get(path[-1].ingress_key)
+        piece = None if before is None else by_egress.get(before)
+        if piece is None or any(piece is one for one in path):
+            return path[::-1]
+        path.append(piece)
+
+
+def is_repeated_copy(postcards: Sequence[Piece]) -> bool:
+    """Whether a port reports a multicast packet twice: it was sent again, under the same key."""
+    return len({piece.egress_key for piece in postcards}) < len(postcards)
+
+
 def whole_path(postcards: Sequence[Piece], neighbours: Neighbours) -> list[Piece] | None:
     """The path from host to host, if all of it is there."""
     if all(neighbours.get(piece.egress_key) != HOST_END for piece in postcards):

@@ -20,8 +20,10 @@ from controller.telemetry.path_rows import postcard_rows, stack_rows
 from controller.telemetry.pieces import (
     Piece,
     attempts,
+    copies,
     in_order,
     is_repeated,
+    is_repeated_copy,
     make_piece,
     probe_path,
     sink_hop,
@@ -121,6 +123,8 @@ class PathJoiner:
     def _emit_path(self, pending: _Pending) -> bool:
         """Emit the path that the newest piece completes, and drop its pieces."""
         pieces = pending.pieces
+        if len(pieces) > 1 and pieces[0].report.packet.key.is_multicast:
+            return False  # a hop may be of more copies than have come
         if pieces[0].report.packet.key.traffic == TRAFFIC_PROBE:
             path, complete = probe_path(pieces, self._neighbours)
             if complete:
@@ -165,7 +169,9 @@ class PathJoiner:
             if piece.report.packet.stack is not None:
                 self._emit_stack(piece, piece.report.metadata, (), joined=False)
         postcards = _postcards(pending.pieces)
-        if is_repeated(postcards):
+        if pending.pieces[0].report.packet.key.is_multicast:
+            self._close_copies(postcards)
+        elif is_repeated(postcards):
             self.resent_count += 1
             for path in attempts(postcards, self._neighbours, self._fits, self._stamp_width_bits):
                 self._emit_parts([path])
@@ -177,6 +183,20 @@ class PathJoiner:
                 postcards = without(postcards, whole)
             if postcards:
                 self._emit_parts(self._references.cut(in_order(postcards, self._neighbours)))
+
+    def _close_copies(self, postcards: Sequence[Piece]) -> None:
+        """Emit the paths of a multicast packet's copies."""
+        if is_repeated_copy(postcards):  # which are of one sending cannot be told
+            self.resent_count += 1
+            self._emit_parts([[piece] for piece in postcards])
+            return
+        for path in copies(postcards, self._neighbours):
+            whole = whole_path(path, self._neighbours)
+            if whole is not None and self._references.is_possible(whole):
+                self._references.learn(whole)
+                self._emit_postcards(whole, complete=True)
+            else:
+                self._emit_parts(self._references.cut(path))
 
     def _emit_parts(self, parts: Sequence[Sequence[Piece]]) -> None:
         for part in parts:

@@ -50,6 +50,8 @@ class TelemetryFabric:
     """UDP destination port that marks packets with INT, where the domain uses one."""
     host_ips: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """IPv4 address of the host that (network, address) belongs to: how records name a host."""
+    host_ip_at: Mapping[PortKey, int] = field(default_factory=dict)
+    """IPv4 address of the host cabled to a switch port: who receives a copy of a multicast."""
 
 
 def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
@@ -71,11 +73,22 @@ def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
             for traffic_class in fabric.qos.classes
             if traffic_class.marked_dscp is not None
         },
+        host_ip_at=_host_ip_at(fabric),
         host_ips={
             **{(NETWORK_ETHERNET, host.mac): host.ip for host in fabric.hosts},
             **{(NETWORK_IPV6, h.ipv6): h.ip for h in fabric.hosts if h.ipv6 is not None},
         },
     )
+
+
+def _host_ip_at(fabric: Fabric) -> dict[PortKey, int]:
+    node_ids = {switch.name: switch.node_id for switch in fabric.switches}
+    ips = {host.name: host.ip for host in fabric.hosts}
+    return {
+        (node_ids[end.node], end.port): ips[far.node]
+        for end, far in cabling(fabric).items()
+        if end.node in node_ids and far.node in ips
+    }
 
 
 def _node(fabric: Fabric, switch: Switch) -> TelemetryNode:

@@ -58,6 +58,7 @@ def random_fabric() -> TelemetryFabric:
             (NETWORK_IPV6, _IPV6[0]): t.FLOW.src_ip,
             (NETWORK_ETHERNET, t.FLOW.src_mac): t.FLOW.src_ip,
         },
+        host_ip_at={(t.LEAF1, 12): t.FLOW.src_ip + 1},
     )
 
 
@@ -81,6 +82,7 @@ class RandomReports:
             (4, self._postcards),
             (2, self._mx),
             (2, self._ptp),
+            (2, self._multicast),
             (1, self._probe),
             (1, self._event),
             (1, self._several_in_one),
@@ -321,6 +323,19 @@ class RandomReports:
             metadata_bits=t.POSTCARD_BITS,
         )
         return [(node_id, 1, [replace(spec, metadata=values)]) for node_id, values in self._hops()]
+
+    def _multicast(self) -> list[tuple[int, int, list[ReportSpec]]]:
+        """A Sync to two hosts, whose sequence number may come again soon."""
+        pick = self._random.random
+        sequence_id = self._serial if pick() < 0.8 else self._random.randrange(20)
+        hops = self._hops()
+        source = hops[0][1]
+        if pick() < 0.9:
+            hops.append((t.LEAF1, source._replace(egress_port=self._random.choice((12, 12, 2)))))
+        return [
+            (node, 1, [t.multicast_postcard(values, sequence_id=sequence_id % 2**16)])
+            for node, values in hops
+        ]
 
     def _probe(self) -> list[tuple[int, int, list[ReportSpec]]]:
         out, bounced, home = self._hops()

@@ -4,19 +4,20 @@
 h (port 11) leaf 1 (port 1) - (port 1) spine 101 (port 2) - (port 1) leaf 2 (port 11) h
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.telemetry.collector import Destination
 from controller.telemetry.datagram import wrap_udp
 from controller.telemetry.frames import (
     PtpAddresses,
+    PtpTransport,
     RoceFlow,
     probe_frame,
     ptp_sync,
     roce_frame,
 )
 from controller.telemetry.metadata import HopMetadata
-from controller.telemetry.report import IN_TYPE_IPV4
+from controller.telemetry.report import IN_TYPE_ETHERNET, IN_TYPE_IPV4
 from controller.telemetry.report_encode import (
     ReportSpec,
     StackSpec,
@@ -100,6 +101,20 @@ PTP_ADDRESSES = PtpAddresses(
     src_mac=0x020000000101, dst_mac=0x020000000201, src_ip=0x0A000101, dst_ip=0x0A000201
 )
 CLOCK_IDENTITY = 0x020000FFFE000101
+PTP_GROUP_MAC = 0x011B19000000
+"""IEEE 1588-2019 annex E: all messages but those of the peer delay mechanism."""
+LOCAL_COPY = hop(LEAF1, 11, 12, 1_000_000, 1_000_300)
+COPIES = (*PATH_HOPS, (LEAF1, LOCAL_COPY))
+"""A Sync from port 11 of leaf 1 to two hosts: over the spine, and beside the sender."""
+
+
+def multicast_postcard(metadata: HopMetadata, *, sequence_id: int) -> ReportSpec:
+    """A switch's report of one copy of a Sync over Ethernet to the PTP group."""
+    addresses = replace(PTP_ADDRESSES, dst_mac=PTP_GROUP_MAC, transport=PtpTransport.ETHERNET)
+    frame = ptp_sync(addresses, domain=0, clock_identity=CLOCK_IDENTITY, sequence_id=sequence_id)
+    return ReportSpec(
+        inner=frame, inner_type=IN_TYPE_ETHERNET, metadata_bits=POSTCARD_BITS, metadata=metadata
+    )
 
 
 @dataclass(slots=True)

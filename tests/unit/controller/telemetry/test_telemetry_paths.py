@@ -12,11 +12,15 @@ from controller.telemetry.collector import Collector, collect
 from controller.telemetry.packet import NETWORK_ETHERNET, NETWORK_IPV6
 from controller.telemetry.postcards import JOIN_WINDOW_NS
 from controller.telemetry.report_encode import ReportSpec
-from correction.links import JoinCounters, fabric_samples, port_index
+from controller.telemetry.topology import HOST_END
+from correction.links import JoinCounters, Reject, fabric_samples, port_index
+from correction.links_fast import FabricSampler
 from correction.records import NO_TSTAMP_NS, TRAFFIC_PROBE, TRAFFIC_ROCE
 from tests.support.telemetry_reports import (
+    COPIES,
     LEAF1,
     LEAF2,
+    LOCAL_COPY,
     PATH_HOPS,
     POSTCARD_BITS,
     SINK_HOP,
@@ -25,6 +29,7 @@ from tests.support.telemetry_reports import (
     TRANSIT_HOP,
     ReportSender,
     delayed,
+    multicast_postcard,
     mx_postcard,
     three_switch_fabric,
     xd_postcard,
@@ -284,6 +289,91 @@ def test_a_probe_gives_one_sample_each_way():
     assert samples["ingress_local_ns"].tolist() == [7_000_000, 1_009_000]
     assert samples["frame_bytes"].tolist() == [122, 122]
     assert np.unique(samples["capture_collector_ns"]).tolist() == [_NOW_NS + 2]
+
+
+# ---------------------------------------------------------------- multicast
+
+
+def _copies(chosen, *, sequence_id=1, later=0):
+    sender = ReportSender()
+    return [
+        sender.frame(node, 1, multicast_postcard(delayed(hop, later), sequence_id=sequence_id))
+        for node, hop in (COPIES[k] for k in chosen)
+    ]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_each_copy_of_a_multicast_sync_is_a_path(order):
+    """To the host beyond the spine and to the one beside the sender, named by their ports."""
+    fabric = replace(_FABRIC, host_ip_at={(LEAF1, 12): 0x0A000102, (LEAF2, 11): 0x0A000201})
+    collection = _collect(*_copies(order), fabric=fabric)
+    found = dict(zip(collection.packets["dst_ip"].tolist(), _paths(collection), strict=True))
+    assert found == {
+        0x0A000201: (_NODES, _stamps(), True),
+        0x0A000102: ([LEAF1], [LOCAL_COPY.ingress_tstamp], True),
+    }
+
+
+def test_copies_share_the_hops_in_front_of_where_they_part():
+    """Two hosts beyond the spine: two paths of three hops out of four reports."""
+    fabric = replace(_FABRIC, neighbours={**_FABRIC.neighbours, (LEAF2, 12): HOST_END})
+    other = SINK_HOP._replace(egress_port=12)
+    frames = [
+        *_copies((0, 1, 2)),
+        ReportSender().frame(LEAF2, 3, multicast_postcard(other, sequence_id=1)),
+    ]
+    collection = _collect(*frames, fabric=fabric)
+    assert _paths(collection) == [(_NODES, _stamps(), True)] * 2
+    assert collection.hops["egress_port"].tolist() == [1, 2, 11, 1, 2, 12]
+
+
+def test_of_a_copy_that_is_not_wholly_reported_what_follows_the_gap_is_a_path():
+    """Without the spine's report: the first leaf's hop, and the last leaf's, both incomplete."""
+    collection = _collect(*_copies((0, 2, 3)))
+    assert sorted(_paths(collection)) == [
+        ([LEAF1], [SOURCE_HOP.ingress_tstamp], False),
+        ([LEAF1], [LOCAL_COPY.ingress_tstamp], True),
+        ([LEAF2], [SINK_HOP.ingress_tstamp], False),
+    ]
+
+
+def test_a_multicast_message_under_a_used_key_is_no_path():
+    """Both sendings' reports of one port: which belongs to which cannot be told."""
+    collection = _collect(*_copies((0, 1, 2)), *_copies((0,), later=9_000_000))
+    assert [complete for _nodes, _stamps, complete in _paths(collection)] == [False] * 4
+    assert collection.counters.resent == 1
+
+
+def test_shared_hops_are_one_measurement():
+    """Of two copies over one link there is one sample of it; the other is counted."""
+    fabric = leaf_spine(leaves=2, spines=2, hosts_per_leaf=2)
+    other = SINK_HOP._replace(egress_port=12)
+    frames = [
+        *_copies((0, 1, 2)),
+        ReportSender().frame(LEAF2, 3, multicast_postcard(other, sequence_id=1)),
+    ]
+    collection = _collect(*frames, fabric=fabric)
+    model = fabric_model(fabric)
+    for counters, samples in (
+        _reference_samples(collection, model),
+        _compiled_samples(collection, model),
+    ):
+        assert counters.rejected == {Reject.SHARED_HOPS: 2}
+        assert samples["egress_local_ns"].tolist() == [1_000_500, 7_000_700]
+
+
+def _reference_samples(collection, model):
+    counters = JoinCounters()
+    samples = fabric_samples(
+        collection.packets, collection.hops, model, port_index(model), counters
+    )
+    return counters, samples
+
+
+def _compiled_samples(collection, model):
+    counters = JoinCounters()
+    samples = FabricSampler(model).samples(collection.packets, collection.hops, counters)
+    return counters, samples
 
 
 # ---------------------------------------------------------------- addresses that are not IPv4
