@@ -103,6 +103,9 @@ def _draw_links(
     leaf_rank = {name: rank for rank, name in enumerate(leaf_names(fabric))}
     bad_count = round(len(inner) * scenario.bad_link_share)
     bad = set(rng.choice(inner, size=bad_count, replace=False).tolist()) if bad_count else set()
+    if scenario.bad_access_links:
+        access = np.setdiff1d(np.arange(len(fabric.links)), inner)
+        bad |= set(rng.choice(access, size=scenario.bad_access_links, replace=False).tolist())
     links: list[TrueLink] = []
     for index, link in enumerate(fabric.links):
         assert link.length_m is not None, "the generator declares every length"

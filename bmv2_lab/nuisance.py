@@ -37,6 +37,10 @@ class Nuisance:
     """Random walk of a clock's rate: ns/s per square root of a second."""
     stamp_unit_ns: int = 1
     """Quantum of every stamp; 1000 stands in for BMv2."""
+    ptm_uncertainty_ns: int = 20
+    """Declared: the two readings of a cross-stamp are at most this far apart."""
+    ptm_constant_share: float = 0.75
+    """Part of it that is constant for one NIC: its way through the PCIe tree."""
     report_latency_ns: int = 20_000
     """From a switch's report port to the collector, before jitter."""
     report_jitter_mean_ns: float = 4_000.0
@@ -55,6 +59,7 @@ class Nuisance:
             rate_offset_sd_ppb=self.rate_offset_sd_ppb * factor,
             rate_offset_max_ppb=self.rate_offset_max_ppb * factor,
             wander_ns_per_s_sqrt_s=self.wander_ns_per_s_sqrt_s * factor,
+            ptm_uncertainty_ns=self.ptm_uncertainty_ns * factor,
             report_latency_ns=self.report_latency_ns * factor,
             report_jitter_mean_ns=self.report_jitter_mean_ns * factor,
         )

@@ -5,6 +5,7 @@ A correction is scored as it is used: the true reading of a clock at a window's 
 by the published table and compared with what the reference clock truly read at that instant.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,16 +46,17 @@ class SyncScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkScore:
-    """Asymmetric fabric links: how many there are, were found, and were found falsely."""
+    """Asymmetric links between switches, and of hosts where these lie in loops: how many there are,
+    were found, and were found falsely."""
 
     asymmetric_true: int
     asymmetric_found: int
     false_alarms: int
     clear_true: int
-    """Of the links between unflagged switches, those beyond CLEAR_LINK_NS."""
+    """Of the links between unflagged nodes, those beyond CLEAR_LINK_NS."""
     clear_found: int
     reported: int
-    """Of the links between unflagged switches, those that are reported asymmetric."""
+    """Of the links between unflagged nodes, those that are reported asymmetric."""
     reported_true: int
     """And truly are beyond BAD_LINK_NS."""
 
@@ -178,20 +180,23 @@ def score_links(
     estimates: Mapping[str, LinkEstimate],
     flagged: Collection[str] = (),
 ) -> LinkScore:
-    """Scores the asymmetric links between switches; `flagged` are clocks."""
+    """Scores the asymmetric links that could show; `flagged` are clocks."""
     true_bad: set[str] = set()
     found: set[str] = set()
     clear: set[str] = set()
     sure: set[str] = set()
-    for index in inner_links(fabric):
-        link, true_link = fabric.links[index], truth.links[index]
+    inner = set(inner_links(fabric))
+    for index, (link, true_link) in enumerate(zip(fabric.links, truth.links, strict=True)):
+        estimate = estimates.get(link.name)
+        in_loop = estimate is not None and math.isfinite(estimate.a_uv_ns)
+        if index not in inner and not in_loop:
+            continue
         if abs(true_link.asymmetry_ns) >= BAD_LINK_NS:
             true_bad.add(link.name)
         if abs(true_link.asymmetry_ns) > CLEAR_LINK_NS:
             clear.add(link.name)
         if link.a.node not in flagged and link.b.node not in flagged:
             sure.add(link.name)
-        estimate = estimates.get(link.name)
         if estimate is not None and estimate.bad:
             found.add(link.name)
     return LinkScore(

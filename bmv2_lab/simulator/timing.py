@@ -92,6 +92,7 @@ class Timing:
                     self._phcs[host.name],
                     self._drawn.oscillators[host.machine],
                     interval_ns=PTM_INTERVAL_NS,
+                    nuisance=self._scenario.nuisance,
                     rng=stream(self._seed, Stream.PTM, index),
                     on_stamp=lambda *stamp: self._result.cross_stamps.append(stamp),
                 )

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.fabric_file import load_fabric
+from correction.link_bounds import link_bounds
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.correct_calibrate import calibrate_command
 from tempotrace.commands.correct_paths import paths
@@ -82,15 +83,7 @@ def corrections_document(analysis: Analysis) -> dict[str, Any]:
             }
             for row in correction_rows(analysis)
         ],
-        "links": [
-            {
-                "link": link.link,
-                "a_uv_ns": _number(link.a_uv_ns),
-                "sigma_ns": _number(link.sigma_ns),
-                "asymmetric": link.bad,
-            }
-            for link in link_estimates(analysis)
-        ],
+        "links": _link_documents(analysis),
         "findings": [
             {"kind": f.kind, "window": f.window, "subject": f.subject, "detail": f.detail}
             for f in analysis.solution.findings
@@ -99,6 +92,26 @@ def corrections_document(analysis: Analysis) -> dict[str, Any]:
             reason.value: count for reason, count in analysis.solution.counters.rejected.items()
         },
     }
+
+
+def _link_documents(analysis: Analysis) -> list[dict[str, Any]]:
+    bounds = link_bounds(analysis.solution)
+    documents: list[dict[str, Any]] = []
+    for number, link in enumerate(link_estimates(analysis)):
+        known = math.isfinite(link.a_uv_ns)
+        documents.append(
+            {
+                "link": link.link,
+                "a_uv_ns": _number(link.a_uv_ns),
+                "sigma_ns": _number(link.sigma_ns),
+                "bound_hard_ns": _number(float(bounds.hard_ns[number])) if known else None,
+                "bound_conditional_ns": (
+                    _number(float(bounds.conditional_ns[number])) if known else None
+                ),
+                "asymmetric": link.bad,
+            }
+        )
+    return documents
 
 
 def _number(value: float) -> float | None:
@@ -134,16 +147,32 @@ def _print(analysis: Analysis) -> None:
             _bound(row.bound_conditional_ns),
         )
     console.print(clocks)
-    links = Table(title="asymmetric links (half the one-way difference)")
-    links.add_column("link")
-    links.add_column("a_uv ns", justify="right")
-    links.add_column("sd ns", justify="right")
-    for link in link_estimates(analysis):
-        if link.bad:
-            links.add_row(link.link, f"{link.a_uv_ns:.1f}", f"{link.sigma_ns:.1f}")
-    console.print(links)
+    _print_links(console, analysis)
     for finding in analysis.solution.findings:
         console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")
+
+
+def _print_links(console: Console, analysis: Analysis) -> None:
+    """The asymmetric ones, and of how many links the asymmetry shows at all."""
+    table = Table(title="asymmetric links (half the one-way difference)")
+    table.add_column("link")
+    for name in ("a_uv ns", "hard ± ns", "conditional ± ns"):
+        table.add_column(name, justify="right")
+    bounds = link_bounds(analysis.solution)
+    found = link_estimates(analysis)
+    for number, link in enumerate(found):
+        if link.bad:
+            numbers = (link.a_uv_ns, bounds.hard_ns[number], bounds.conditional_ns[number])
+            table.add_row(link.link, *(f"{value:.1f}" for value in numbers))
+    console.print(table)
+    for kind, access in (("links between switches", False), ("links of hosts", True)):
+        of_kind = [
+            math.isfinite(link.a_uv_ns)
+            for link, declared in zip(found, analysis.declared.links, strict=True)
+            if declared.access is access
+        ]
+        if of_kind:
+            console.print(f"{kind}: {len(of_kind)}, {sum(of_kind)} of them in loops")
 
 
 def _bound(bound_ns: int | None) -> str:
