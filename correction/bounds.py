@@ -49,15 +49,15 @@ def hard_intervals(constraints: Constraints, reference: int) -> HardInterval | N
     if cycle is not None:
         return cycle
     n = constraints.clock_count
-    high = _shortest(constraints.u, constraints.v, constraints.limit_ns, n, reference)
-    low = _shortest(constraints.v, constraints.u, constraints.limit_ns, n, reference)
+    high = shortest_ns(constraints.u, constraints.v, constraints.limit_ns, n, reference)
+    low = shortest_ns(constraints.v, constraints.u, constraints.limit_ns, n, reference)
     return HardInterval(low_ns=-low, high_ns=high)
 
 
-def _shortest(
+def shortest_ns(
     tail: NDArray[np.int64], head: NDArray[np.int64], length_ns: Float64s, n: int, start: int
 ) -> Float64s:
-    """Bellman-Ford: lengths may be negative, cycles are not."""
+    """Shortest way to each clock (Bellman-Ford): lengths may be negative, cycles are not."""
     distance = np.full(n, np.inf)
     distance[start] = 0.0
     for _ in range(n):

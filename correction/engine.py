@@ -87,7 +87,7 @@ def assemble(
     solutions, findings = [], list[Finding]()
     for w in range(len(measured.windows)):
         solution, found = window_solution(
-            measured, w, selection.averaged, verdict.ambiguous, options
+            measured, w, selection.averaged, verdict.ambiguous, selection.bad, options
         )
         solutions.append(solution)
         findings.extend(found)

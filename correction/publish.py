@@ -57,9 +57,11 @@ def window_solution(
     w: int,
     estimate: Posterior,
     ambiguous: Bools,
+    bad: Bools,
     options: SolveOptions,
 ) -> tuple[WindowSolution, tuple[Finding, ...]]:
-    """Publish window `w` given the constants; `ambiguous` clocks keep only the hard bound."""
+    """Publish window `w` given the constants; `ambiguous` clocks keep only the hard bound, `bad`
+    links tie no clock to the reference."""
     model = measured.model
     n, reference = len(model.clocks), model.reference
     wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
@@ -69,7 +71,7 @@ def window_solution(
     solved = reached & (np.isfinite(clocks.sd_ns) | (np.arange(n) == reference))
     clocks.mark(solved, Status.OK, "")
     clocks.mark(solved & ambiguous, Status.AMBIGUOUS, AMBIGUOUS_CUT)
-    findings = _bound(measured, w, clocks, reached, options)
+    findings = _bound(measured, w, clocks, reached, bad, options)
     findings.extend(_withhold(measured, w, clocks))
     lost = (clocks.status == Status.FLOATING) | (clocks.status == Status.INCONSISTENT)
     clocks.hard_ns[lost] = clocks.conditional_ns[lost] = np.inf
@@ -124,7 +126,12 @@ def _estimates(measured: Measured, w: int, estimate: Posterior, centre_sd_ns: fl
 
 
 def _bound(
-    measured: Measured, w: int, clocks: _Clocks, reached: Bools, options: SolveOptions
+    measured: Measured,
+    w: int,
+    clocks: _Clocks,
+    reached: Bools,
+    bad: Bools,
+    options: SolveOptions,
 ) -> list[Finding]:
     """Both bounds; the estimate is moved into its hard interval where it lies outside."""
     model = measured.model
@@ -138,7 +145,7 @@ def _bound(
     low, high = intervals.low_ns, intervals.high_ns
     clocks.delta_ns = np.clip(clocks.delta_ns, low, high)
     hard = np.maximum(high - clocks.delta_ns, clocks.delta_ns - low) + ROUNDING_NS
-    widened = widened_ns(measured.long_round_trips, measured.equations, model, w)
+    widened = widened_ns(measured.long_round_trips, measured.equations, model, w, bad)
     for clock in np.flatnonzero((widened > 0.0) & (clocks.status == Status.OK)).tolist():
         clocks.reason[clock] = LONG_ROUND_TRIP
     conditional = options.sigmas * np.hypot(clocks.sd_ns, ROUNDING_SD_NS) + widened

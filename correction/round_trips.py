@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Round trips longer than the declared cable explains: evidence against equal directions.
 
-In a loop the solve sees an asymmetry itself. On any other link (every access cable) nothing but
-its declared length can contradict a late stamp or a slow direction: delay that exceeds the longest
-cable may lie in one direction alone, so the prior of the conditional bound is refuted there.
+In a loop the solve sees one link's asymmetry itself. On any other link (every access cable), and on
+all links of a cut together (a gradient over a tier, a switch that stamps late on every port),
+nothing but the declared length can contradict a late stamp or a slow direction: delay that exceeds
+the longest cable may lie in one direction alone, so the prior of the conditional bound is refuted
+for all clocks that nothing else ties to the reference.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from correction.bounds import shortest_ns
 from correction.equations import Equations
-from correction.identifiability import reached
 from correction.model import FabricModel, Link, link_ends
 from correction.timebase import Bools, Float64s
 
@@ -29,9 +32,14 @@ class LongRoundTrip:
     in_loop: bool
     excess_ns: float
     """Round trip beyond twice the declared largest delay."""
-    widen_ns: float
+    hides_ns: float
     """Largest error of the clock difference if all delay beyond the least possible lies in one
-    direction; 0 for a link in a loop."""
+    direction."""
+
+    @property
+    def widen_ns(self) -> float:
+        """What of it nothing else limits: 0 for a link in a loop."""
+        return 0.0 if self.in_loop else self.hides_ns
 
 
 def long_round_trips(
@@ -48,7 +56,7 @@ def long_round_trips(
             link=e,
             in_loop=bool(in_loop[e]),
             excess_ns=2.0 * float(half[w, e] - model.links[e].max_delay_ns),
-            widen_ns=0.0 if in_loop[e] else float(half[w, e]) - model.links[e].min_delay_ns,
+            hides_ns=float(half[w, e]) - model.links[e].min_delay_ns,
         )
         for w, e in np.argwhere(long).tolist()
     )
@@ -66,18 +74,47 @@ def largest_half_ns(link: Link, model: FabricModel) -> float:
 
 
 def widened_ns(
-    found: tuple[LongRoundTrip, ...], equations: Equations, model: FabricModel, window: int
+    found: tuple[LongRoundTrip, ...],
+    equations: Equations,
+    model: FabricModel,
+    window: int,
+    bad: Bools,
 ) -> Float64s:
-    """[clock]: what the refuted links between a clock and the reference may hide."""
-    ends = link_ends(model)
-    n = len(model.clocks)
-    nobody = np.zeros(n, np.bool_)
-    total = np.zeros(n)
+    """[clock]: what the refuted links between a clock and the reference may hide.
+
+    A clock is tied to the reference by its best way: one without a refuted link leaves nothing to
+    hide. Where at least half of a clock's links are refuted the others are not believed either.
+    `bad` links tie nothing: their asymmetry was found by taking the others to be sound.
+    """
+    n, count = len(model.clocks), len(model.links)
+    hides_ns, in_loop = np.zeros(count), np.zeros(count, np.bool_)
     for one in found:
-        if one.window != window or one.in_loop:
-            continue
-        others = equations.known[window].copy()
-        others[one.link] = False
-        behind = ~reached(ends, others, model.reference, n, blocked=nobody)
-        total[behind] += one.widen_ns
-    return total
+        if one.window == window:
+            hides_ns[one.link] = one.hides_ns
+            in_loop[one.link] = one.in_loop
+    tying = equations.known[window] & ~bad[:count]
+    ends, hides_ns = link_ends(model)[tying], hides_ns[tying]
+    if not hides_ns.any():
+        return np.zeros(n)
+    hides_ns = np.maximum(hides_ns, _disbelieved_ns(ends, hides_ns, in_loop[tying], n))
+    total = shortest_ns(
+        np.concatenate([ends[:, 0], ends[:, 1]]),
+        np.concatenate([ends[:, 1], ends[:, 0]]),
+        np.concatenate([hides_ns, hides_ns]),
+        n,
+        model.reference,
+    )
+    return np.where(np.isfinite(total), total, 0.0)
+
+
+def _disbelieved_ns(
+    ends: NDArray[np.int64], hides_ns: Float64s, refuted_in_loop: Bools, n: int
+) -> Float64s:
+    """[link]: the median of what refuted links hide at an end where these are half or more."""
+    floor_ns = np.zeros(n)
+    for clock in np.unique(ends[refuted_in_loop]).tolist():
+        at_it = np.any(ends == clock, axis=1)
+        refuted = at_it & refuted_in_loop
+        if 2 * np.count_nonzero(refuted) >= np.count_nonzero(at_it):
+            floor_ns[clock] = np.median(hides_ns[refuted])
+    return np.maximum(floor_ns[ends[:, 0]], floor_ns[ends[:, 1]])

@@ -112,20 +112,24 @@ def steered_rows(rows: Corrections, log: ServoLog) -> Corrections:
     rows: the clock's rows in free-running time. reference = free - offset(free); on a piece
     phc = phc_i + (free - free_i) * (1 + frequency_i), so that the PHC's own offset is
     phc - free + offset(free), linear in phc. A piece's bounds are the worst that the row has on
-    it, since its anchor is no longer the row's.
+    it, since its anchor is no longer the row's. Readings that a step back has the PHC show twice
+    are covered by no row: at which of the two times one was taken cannot be told.
     """
     if not len(log.adjustments):
         return rows
     result: list[Corrections] = []
-    # A backward step makes PHC readings ambiguous: they belong to the later piece.
+    # what is shown again after a step back, and what had been shown before it
     ends_local_ns = np.minimum(
         log.adjustments["phc_local_ns"][1:],
         np.minimum.accumulate(log.start_local_ns[:0:-1])[::-1],
     )
+    shown_ns = log.adjustments["phc_local_ns"] + (log.adjustments["step_ns"] < 0)
+    starts_local_ns = np.maximum(np.maximum.accumulate(shown_ns), log.start_local_ns)
     for row in rows:
         for piece in _pieces_of(row, log):
             last = piece == len(log.adjustments) - 1
-            one = _on_piece(row, log, piece, None if last else int(ends_local_ns[piece]))
+            end_local_ns = None if last else int(ends_local_ns[piece])
+            one = _on_piece(row, log, piece, int(starts_local_ns[piece]), end_local_ns)
             if one is not None:
                 result.append(one)
     return np.concatenate(result) if result else rows[:0]
@@ -139,9 +143,9 @@ def _pieces_of(row: np.void, log: ServoLog) -> range:
 
 
 def _on_piece(
-    row: np.void, log: ServoLog, piece: int, end_local_ns: int | None
+    row: np.void, log: ServoLog, piece: int, first_local_ns: int, end_local_ns: int | None
 ) -> Corrections | None:
-    """The part of one row that lies on one piece, or None."""
+    """The part of one row that lies on one piece, from a PHC reading up to another, or None."""
     rate = 1.0 + float(log.adjustments["frequency_ppb"][piece]) * 1e-9
     start_local, start_free = int(log.start_local_ns[piece]), int(log.start_free_ns[piece])
 
@@ -149,7 +153,7 @@ def _on_piece(
         since = free_ns - start_free
         return start_local + since + round(since * (rate - 1.0))
 
-    valid_from = max(local_ns(int(row["valid_from_local_ns"])), start_local)
+    valid_from = max(local_ns(int(row["valid_from_local_ns"])), first_local_ns)
     valid_to = local_ns(int(row["valid_to_local_ns"]))
     if end_local_ns is not None:
         valid_to = min(valid_to, end_local_ns)

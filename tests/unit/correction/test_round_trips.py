@@ -92,3 +92,36 @@ def test_early_arrivals_withhold_that_host_alone() -> None:
         assert np.flatnonzero(window.status != 0).tolist() == [H3]
     got = score(run, solution)
     assert (np.abs(got.error_ns) <= got.hard_ns).all()
+
+
+def test_a_switch_that_stamps_late_on_every_port_widens_itself_alone() -> None:
+    """All its links are refuted together, so no loop shows it; hosts cross it and come out even."""
+    a_ns = {f"leaf{n}-spine2": 150.0 for n in range(1, 5)}
+    solution = _solve(draw(45, FABRIC, a_ns=a_ns))
+    got = score(draw(45, FABRIC, a_ns=a_ns), solution)
+    names = [clock.name for clock in solution.model.clocks]
+    spine = names.index("spine2")
+    assert (np.abs(got.error_ns[:, spine]) > 100).all()
+    assert (np.abs(got.error_ns) <= got.conditional_ns).all()
+    assert (got.conditional_ns[:, spine] > 100).all()
+    others = [n for n, name in enumerate(names) if name not in ("h1", "spine2")]
+    assert (got.conditional_ns[:, others] < 60).all()
+
+
+def test_a_gradient_over_a_tier_widens_the_leaves_that_it_moves() -> None:
+    """Every uplink of two leaves of four is too long: no loop shows it, and the bound covers it.
+    The two uplinks of a spine that are not are half of its links, and tie it no more."""
+    a_ns = {f"leaf{n}-spine{m}": 150.0 for n in (3, 4) for m in range(1, 5)}
+    run = draw(46, FABRIC, a_ns=a_ns)
+    solution = _solve(run)
+    got = score(run, solution)
+    assert (np.abs(got.error_ns[:, 2:4]) > 100).all()
+    assert (np.abs(got.error_ns) <= got.conditional_ns).all()
+    assert not solution.links.asymmetric.any()
+
+
+def test_one_refuted_uplink_of_four_widens_nobody() -> None:
+    """Three sound ones tie the leaf."""
+    run = draw(43, FABRIC, a_ns={"leaf2-spine3": 60.0})
+    for window in _solve(run).windows:
+        assert "round trip" not in " ".join(window.reason)

@@ -111,3 +111,20 @@ def test_rows_meet_exactly_the_pieces_that_they_overlap(
     monkeypatch.setattr(servo, "_pieces_of", lambda _row, all_of: range(len(all_of.adjustments)))
     assert np.array_equal(near, steered_rows(rows, log))
     assert len(near) > 12
+
+
+def test_readings_that_a_step_back_repeats_are_covered_by_no_row() -> None:
+    """A PHC that is set back by 400 us shows 400 us of readings twice: neither time is claimed; a
+    reading from before them or after them has its row."""
+    rows = np.array([(EPOCH_NS, 0, 0.0), (EPOCH_NS + 10**9, -400_000, 0.0)], ADJUSTMENT_DTYPE)
+    log = ServoLog.from_adjustments(rows)
+    row = np.zeros(1, CORRECTION_DTYPE)
+    row["valid_to_local_ns"] = 2 * 10**9
+    row["anchor_local_ns"] = 10**9
+    found = steered_rows(row, log)
+    asked_ns = EPOCH_NS + 10**9 + np.array([-500_000, -400_000, -200_000, 0, 1, 300_000])
+    covered = [
+        bool(((found["valid_from_local_ns"] <= at) & (at < found["valid_to_local_ns"])).any())
+        for at in asked_ns.tolist()
+    ]
+    assert covered == [True, False, False, False, True, True]
