@@ -109,6 +109,22 @@ class LinkWindowing:
         """Rows of all windows that are open: nothing more will come."""
         return self._fitted(self._rows.rest())
 
+    def open_windows(self) -> list[int]:
+        """Numbers of the windows that hold samples, in order; each begins at number x length."""
+        return self._rows.open_windows()
+
+    def moved_to(self, model: FabricModel, place: Int64s) -> None:
+        """Go on with another model; `place` gives each link's new number, -1 for none."""
+        self._model = model
+
+        def renumbered(samples: LinkSamples) -> tuple[LinkSamples, Int64s]:
+            link = place[samples["link"]]
+            kept = samples[link >= 0]
+            kept["link"] = link[link >= 0]
+            return kept, _keys(kept)
+
+        self._rows.regroup(renumbered, "capture_collector_ns")
+
     def _fitted(self, windows: Iterable[ClosedWindow]) -> LinkWindows:
         rows = [fit_window(window, self._model, self.counters) for window in windows]
         return np.concatenate([np.zeros(0, LINK_WINDOW_DTYPE), *rows])

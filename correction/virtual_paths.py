@@ -6,6 +6,7 @@ ends of a path that its two outer ports name. Its samples hold the silent switch
 the lower envelope keeps small, and whatever differs between both ways: the prior is wide.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -22,12 +23,22 @@ PATHS_MAX = 4_096
 
 
 def virtual_paths(
-    packets: Packets, hops: Hops, model: FabricModel, counters: JoinCounters
+    packets: Packets,
+    hops: Hops,
+    model: FabricModel,
+    counters: JoinCounters,
+    *,
+    reporting: Collection[int] | None = None,
 ) -> tuple[FabricModel, LinkSamples]:
-    """(the model with a link per observed path, the samples of these)."""
+    """(the model with a link per observed path, the samples of these).
+
+    reporting: node ids of the switches that report; by default those of `hops`.
+    """
     nothing = np.zeros(0, LINK_SAMPLE_DTYPE)
     index = port_index(model)
-    silent = _silent_ends(model, index, hops)
+    if reporting is None:
+        reporting = set(np.unique(hops["node_id"]).tolist())
+    silent = _silent_ends(model, index, reporting)
     if not silent.any():
         return model, nothing
     pair_count = np.maximum(packets["hop_count"].astype(np.int64) - 1, 0)
@@ -65,9 +76,8 @@ def virtual_paths(
     return replace(model, links=model.links + links), samples
 
 
-def _silent_ends(model: FabricModel, index: PortIndex, hops: Hops) -> Bools:
+def _silent_ends(model: FabricModel, index: PortIndex, reporting: Collection[int]) -> Bools:
     """[position in the index]: the port's cable leads to a switch that reports nothing."""
-    reporting = set(np.unique(hops["node_id"]).tolist())
     silent = [
         clock.kind is ClockKind.SWITCH and clock.node_id not in reporting for clock in model.clocks
     ]

@@ -7,7 +7,7 @@ gets more rows than are kept, every second, fourth, eighth ... row is kept: a sa
 look at the values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,17 @@ class WindowedRows:
         for number in sorted(self._open):
             self._closed_before = max(self._closed_before, number + 1)
             yield self._close(number)
+
+    def open_windows(self) -> list[int]:
+        """Numbers of the windows that hold rows, in order."""
+        return sorted(self._open)
+
+    def regroup(self, change: Callable[[Rows], tuple[Rows, Int64s]], time_field: str) -> None:
+        """Replace what open windows hold by what `change` makes of it: rows and their keys."""
+        opened, self._open = self._open, {}
+        for number in sorted(opened):
+            rows, keys = change(_joined(opened[number].rows))
+            self.add(rows, keys, rows[time_field])
 
     def _close(self, number: int) -> ClosedWindow:
         opened = self._open.pop(number)

@@ -62,7 +62,7 @@ class TrackedWindow:
     """A `correction.mesh.solve.Standing` each: why it is not determined."""
     update: Update
     links: Int64s
-    """Links measured in this window: the edges of `solution`, in order."""
+    """The edges of `solution`, in order: all that were measured lately."""
     changed_links: Int64s
     """Links whose asymmetry changed: their average begins anew."""
     long_round_trips: Int64s
@@ -100,18 +100,20 @@ def answer(
         here[:] = False
     rest = np.where(here, theta, 0.0)
     base = reading[reference] if reading[reference] != NO_TSTAMP_NS else 0
-    whole = np.where(here, reading - base, 0) + np.rint(rest).astype(np.int64)
+    offset = np.where(here, reading - base, 0) + np.rint(rest).astype(np.int64)
     length_s = (window.end_collector_ns - window.start_collector_ns) / NS_PER_S
     wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
     noise = np.hypot(
         np.where(here, solved.moved.sd_ns, np.inf), CENTRE_WANDER * wander * length_s**1.5
     )
     noise = np.where(np.isfinite(noise), noise, solution.sd_ns)
+    # what stays is no news of the clock: it changes when another link is called bad
+    moves = np.where(here, solved.relative_ns, 0.0)
     done = update(
         clocks,
         reading,
-        whole,
-        rest - np.rint(rest),
+        np.where(here, reading - base, 0) + np.rint(moves).astype(np.int64),
+        moves - np.rint(moves),
         np.where(here, noise, 1.0),
         solved.rate_ppb,
         solved.rate_sd_ppb,
@@ -135,7 +137,7 @@ def answer(
         end_collector_ns=window.end_collector_ns,
         instant_collector_ns=window.instant_collector_ns,
         anchor_local_ns=np.where(here, reading, NO_TSTAMP_NS),
-        offset_ns=whole,
+        offset_ns=offset,
         rate_ppb=solved.rate_ppb,
         rate_sd_ppb=solved.rate_sd_ppb,
         sd_ns=sd,

@@ -32,7 +32,7 @@ class ClockStates:
     anchor_local_ns: Int64s
     """Reading at the newest update; NO_TSTAMP_NS: never updated, or lost."""
     offset_ns: Int64s
-    """clock - reference there, whole part."""
+    """clock - reference there, whole part, without what stays (the tracker's averages)."""
     rest_ns: Float64s
     """The rest of it."""
     rate_ppb: Float64s

@@ -13,6 +13,7 @@ import numpy as np
 
 from correction.model import FabricModel
 from correction.stream.clock_filter import ClockStates
+from correction.stream.naming import link_keys
 from correction.stream.tracker import FabricTracker, LinkStates
 
 STATE_VERSION = 1
@@ -32,8 +33,9 @@ def state_arrays(tracker: FabricTracker) -> dict[str, np.ndarray[Any, Any]]:
         "version": np.array(STATE_VERSION),
         "newest_end_collector_ns": np.array(tracker.newest_end_collector_ns),
         "late_windows": np.array(tracker.late_windows),
-        "link_names": np.array([_link_key(model, e) for e in range(len(model.links))], np.str_),
+        "link_names": np.array(link_keys(model), np.str_),
         "clock_names": np.array([clock.name for clock in model.clocks], np.str_),
+        "reference": np.array(model.clocks[model.reference].name),
     }
     for kind, states in (("link", tracker.links), ("clock", tracker.clocks)):
         for one in fields(states):
@@ -50,11 +52,12 @@ def tracker_of(found: Arrays, model: FabricModel) -> FabricTracker:
     if version != STATE_VERSION:
         raise SavedStateError(f"state of version {version}; expected {STATE_VERSION}")
     tracker = FabricTracker(model)
-    links = [_link_key(model, e) for e in range(len(model.links))]
+    links = link_keys(model)
     clocks = [clock.name for clock in model.clocks]
     try:
         _fill(tracker.links, "link", found, links)
-        _fill(tracker.clocks, "clock", found, clocks)
+        if str(found["reference"]) == model.clocks[model.reference].name:
+            _fill(tracker.clocks, "clock", found, clocks)  # else offsets mean something else
         tracker.newest_end_collector_ns = int(found["newest_end_collector_ns"])
         tracker.late_windows = int(found["late_windows"])
     except (KeyError, IndexError, ValueError) as error:
@@ -65,13 +68,6 @@ def tracker_of(found: Arrays, model: FabricModel) -> FabricTracker:
 def moved_to(tracker: FabricTracker, model: FabricModel) -> FabricTracker:
     """The tracker of a changed fabric: no restart, nothing lost that is still there."""
     return tracker_of(state_arrays(tracker), model)
-
-
-def _link_key(model: FabricModel, number: int) -> str:
-    """A link's name and ends: what it must agree in to be the same cable."""
-    link = model.links[number]
-    a, b = model.clocks[link.a].name, model.clocks[link.b].name
-    return f"{link.name}|{a}:{link.a_port}|{b}:{link.b_port}"
 
 
 def _fill(states: LinkStates | ClockStates, kind: str, found: Arrays, names: list[str]) -> None:

@@ -46,6 +46,8 @@ class LinkStates:
     """Of one window's y, averaged."""
     departed: Int64s
     """Windows in a row in which it departed from all others."""
+    silent: Int64s
+    """Windows since it was measured."""
 
     @classmethod
     def new(cls, count: int) -> "LinkStates":
@@ -55,6 +57,7 @@ class LinkStates:
             count=np.zeros(count),
             noise_sd_ns=np.zeros(count),
             departed=np.zeros(count, np.int64),
+            silent=np.zeros(count, np.int64),
         )
 
     def copy(self) -> "LinkStates":
@@ -160,6 +163,8 @@ class FabricTracker:
         with np.errstate(invalid="ignore"):
             stays = window.y_ns - (relative[b] - relative[a])
         usable = window.known & np.isfinite(stays)
+        links.silent += 1
+        links.silent[usable] = 0
         links.departed[usable & moved.changed] += 1
         links.departed[usable & ~moved.changed] = 0
         changed = links.departed >= CHANGES_BELIEVED
@@ -176,24 +181,29 @@ class FabricTracker:
         return np.flatnonzero(changed)
 
     def _edges(self, window: WindowEdges, relative: Float64s) -> tuple[Edges, Int64s]:
-        """What stays, of the links measured now, with what causality allows of it."""
+        """What stays, with what causality allows of the links measured now.
+
+        A link that is not measured now still says what stayed when it was.
+        """
         a, b = self._reader.a, self._reader.b
+        recent = self.links.silent <= WINDOWS_AVERAGED
+        rows = np.flatnonzero((self.links.count > 0) & recent)
         with np.errstate(invalid="ignore"):
-            moves = relative[b] - relative[a]
-        rows = np.flatnonzero(window.known & (self.links.count > 0) & np.isfinite(moves))
-        count = np.maximum(self.links.count[rows], 1.0)
+            moves = (relative[b] - relative[a])[rows]
+        now = window.known[rows] & np.isfinite(moves)
+        moves = np.where(now, moves, 0.0)
         edges = Edges(
             node_count=len(self.model.clocks),
             u=a[rows],
             v=b[rows],
             y_ns=self.links.z_ns[rows],
-            noise_sd_ns=self.links.noise_sd_ns[rows] / np.sqrt(count),
+            noise_sd_ns=self.links.noise_sd_ns[rows] / np.sqrt(self.links.count[rows]),
             healthy_sd_ns=self._priors.own_sd_ns[rows],
             may_be_bad=self._may_be_bad[rows],
             shared=self._priors.shared[rows],
             shared_sd_ns=self._priors.shared_sd_ns,
-            forward_limit_ns=window.forward_limit_ns[rows] - moves[rows],
-            backward_limit_ns=window.backward_limit_ns[rows] + moves[rows],
+            forward_limit_ns=np.where(now, window.forward_limit_ns[rows] - moves, np.inf),
+            backward_limit_ns=np.where(now, window.backward_limit_ns[rows] + moves, np.inf),
         )
         return edges, rows
 
