@@ -18,6 +18,7 @@ from bmv2_lab.lab_run import LabRun
 from bmv2_lab.oracle_score import oracle_errors_ns, table_errors_ns
 from bmv2_lab.truth import TrueWindow
 from controller.fabric import programmed_switches
+from correction.link_bounds import link_bounds
 from correction.records import NO_TSTAMP_NS
 from correction.servo import ServoLog
 from correction.solution import FabricSolution
@@ -246,7 +247,7 @@ class Estimates:
             [oracle[name] for name in determined]
         )
 
-    # Links between switches
+    # Links
 
     @property
     def true_bad(self) -> set[str]:
@@ -255,9 +256,9 @@ class Estimates:
 
     @property
     def reported_bad(self) -> set[str]:
-        """Links between switches that are reported asymmetric."""
+        """Links that are reported asymmetric."""
         asymmetric = self.solution.links.asymmetric
-        return {self._fabric.links[i].name for i in inner_links(self._fabric) if asymmetric[i]}
+        return {link.name for i, link in enumerate(self._fabric.links) if asymmetric[i]}
 
     def missed_links(self) -> float:
         """Links that were drawn asymmetric and are not reported."""
@@ -266,6 +267,25 @@ class Estimates:
     def false_links(self) -> float:
         """Links that are reported and were not drawn asymmetric."""
         return float(len(self.reported_bad - self.true_bad))
+
+    def hidden_access_links(self) -> float:
+        """Cables of hosts that lie in no loop, so that their asymmetry does not show."""
+        return float(np.count_nonzero(~self.solution.links.observable[self._access]))
+
+    def access_links_outside(self) -> float:
+        """Cables of hosts whose asymmetry is estimated, and truly lies outside either bound."""
+        links, access = self.solution.links, self._access
+        access = access[links.observable[access]]
+        bounds = link_bounds(self.solution)
+        limit_ns = np.minimum(bounds.conditional_ns, bounds.hard_ns)[access]
+        true_ns = np.array([self._truth.links[i].asymmetry_ns for i in access.tolist()])
+        return float(np.count_nonzero(np.abs(links.a_ns[access] - true_ns) > limit_ns))
+
+    @property
+    def _access(self) -> NDArray[np.int64]:
+        """Indices of the cables of hosts."""
+        every = np.arange(len(self._fabric.links))
+        return np.setdiff1d(every, inner_links(self._fabric))
 
     def findings(self, kind: str) -> list[str]:
         """Subjects of the findings of a kind, by window."""

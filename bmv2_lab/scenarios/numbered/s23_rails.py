@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
-from bmv2_lab.scenarios.estimate_limits import DETERMINED
+from bmv2_lab.scenarios.estimate_limits import DETERMINED, median_conditional
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Topology
 
@@ -74,7 +74,9 @@ SCENARIOS = (
         number=23,
         name="rail-optimised",
         summary="two machines with eight NICs, one on each of eight rail leaves: 16 clocks, and "
-        "PTM cross-stamps that tie those of a machine together without the network",
+        "PTM cross-stamps that tie those of a machine together without the network; three NICs' "
+        "cables are asymmetric, which shows by way of the machines",
+        bad_access_links=3,
         leaves=RAILS,
         spines=2,
         hosts_per_leaf=2,
@@ -98,6 +100,20 @@ SCENARIOS = (
                 at_most=400.0,
             ),
         ),
-        estimate_limits=DETERMINED,
+        estimate_limits=(
+            *DETERMINED[:-1],
+            # where the grandmaster's own cable is a bad one, all hosts depend on its cross-stamps
+            median_conditional(60.0),
+            Limit(
+                name="cables of NICs in no loop",
+                measure=lambda e: e.estimates.hidden_access_links(),
+                at_most=0.0,
+            ),
+            Limit(
+                name="cables of NICs whose a_uv is outside its bounds",
+                measure=lambda e: e.estimates.access_links_outside(),
+                at_most=0.0,
+            ),
+        ),
     ),
 )
