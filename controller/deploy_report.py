@@ -22,8 +22,13 @@ def format_plan(difference: FabricDifference) -> str:
         if switch.in_sync:
             continue
         lines.append(f"{switch.name}:")
-        if switch.pipeline_differs:
-            lines.append("  ! push the pipeline, which empties the switch")
+        if switch.pipeline_differs and switch.pipeline_runs:
+            lines.append(
+                "  ! push the pipeline in place of another one, which empties the switch: needs "
+                "--allow-pipeline-change"
+            )
+        elif switch.pipeline_differs:
+            lines.append("  ! push the pipeline")
         lines += [f"  {update}" for update in switch.updates]
     lines += [f"error: {error}" for error in difference.errors]
     counts = _counts(update for switch in difference.switches for update in switch.updates)
@@ -73,6 +78,7 @@ def difference_json(difference: FabricDifference) -> dict[str, JsonValue]:
                 "name": switch.name,
                 "in_sync": switch.in_sync,
                 "pipeline_differs": switch.pipeline_differs,
+                "pipeline_runs": switch.pipeline_runs,
                 "entries_desired": switch.entries_desired,
                 "updates": [str(update) for update in switch.updates],
             }
@@ -110,7 +116,7 @@ def _state(switch: SwitchDifference) -> str:
     if switch.in_sync:
         return f"in sync, {switch.entries_desired} entries"
     if switch.pipeline_differs:
-        return "another pipeline or none"
+        return "another pipeline" if switch.pipeline_runs else "no pipeline"
     counts = _counts(switch.updates)
     return (
         f"drift: {counts[Operation.INSERT]} missing, {counts[Operation.MODIFY]} changed, "

@@ -7,7 +7,7 @@ Pure values; `client.py` makes them and `deploy_report.py` shows them.
 from dataclasses import dataclass
 
 from controller.reconcile import Update
-from controller.session import SwitchError
+from controller.switch_error import SwitchError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,8 @@ class SwitchDifference:
 
     name: str
     pipeline_differs: bool
+    pipeline_runs: bool
+    """It runs a pipeline, this one or another."""
     entries_desired: int
     updates: tuple[Update, ...]
 

@@ -5,11 +5,13 @@ Pure. The file alone does not say it all: links fail, and transparent clocks get
 correction has estimated.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Self
 
 from controller.desired import LINK_DELAY_TABLE, LinkDelays, desired_entries
+from controller.draining import drained_links
 from controller.entries import Entry, Group, Member, TableEntry
 from controller.fabric import Fabric, Switch
 from controller.ptp_entries import link_delay_entries
@@ -31,6 +33,8 @@ class Findings:
     hold stays, since whoever maintains it is not this caller."""
     failed_links: Collection[str] = ()
     """Names of links that are down: their ports' flows go to the other ports of the ECMP set."""
+    drained_switches: Collection[str] = ()
+    """Switches that nothing shall pass through: the links to their neighbours are left out."""
 
 
 NO_FINDINGS = Findings()
@@ -43,21 +47,33 @@ class Target:
     fabric: Fabric
     routes: RouteTable
     link_delays: LinkDelays | None
+    sizes: Mapping[str, int]
+    """Entries that each table has room for; those that are not named have enough."""
+    _entries: dict[str, tuple[Entry, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, fabric: Fabric, findings: Findings) -> Self:
+    def of(
+        cls, fabric: Fabric, findings: Findings, sizes: Mapping[str, int] = MappingProxyType({})
+    ) -> Self:
         """Computes the routes once for all switches."""
+        out_of_use = {
+            *findings.failed_links,
+            *drained_links(fabric, findings.drained_switches),
+        }
         return cls(
             fabric=fabric,
-            routes=compute_routes(fabric, findings.failed_links),
+            routes=compute_routes(fabric, out_of_use),
             link_delays=findings.link_delays,
+            sizes=sizes,
         )
 
     def entries(self, switch_name: str) -> tuple[Entry, ...]:
-        """The desired entries of a switch."""
-        return desired_entries(
-            self.fabric, switch_name, routes=self.routes, link_delays=self.link_delays
-        )
+        """The desired entries of a switch, computed at the first call."""
+        if switch_name not in self._entries:
+            self._entries[switch_name] = desired_entries(
+                self.fabric, switch_name, routes=self.routes, link_delays=self.link_delays
+            )
+        return self._entries[switch_name]
 
     def updates(
         self, switch_name: str, actual: Collection[Entry], names: frozenset[str] | None = None
@@ -73,7 +89,7 @@ class Target:
                 if name not in foreign and (names is None or name in names)
             ]
 
-        return reconcile(ours(self.entries(switch_name)), ours(actual))
+        return reconcile(ours(self.entries(switch_name)), ours(actual), self.sizes)
 
 
 def link_delay_updates(

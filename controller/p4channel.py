@@ -20,8 +20,8 @@ METADATA_BYTES_MAX: Final = 1 << 20
 """Error details of a write come in metadata, at most some 150 bytes an update."""
 MESSAGE_BYTES_MAX: Final = 64 << 20
 """One answer to a read, or a pipeline config."""
-RPC_DEADLINE_S: Final = 10.0
-"""A write or a read of bounded size."""
+RPC_DEADLINE_S: Final = 30.0
+"""A write or a read of bounded size, on a busy machine."""
 PUSH_DEADLINE_S: Final = 60.0
 """A pipeline push: hardware takes tens of seconds."""
 

@@ -122,11 +122,16 @@ def overfull(entries: Iterable[Entry], schema: fy.P4Schema) -> Iterator[str]:
         for entry in entries
         if isinstance(entry, TableEntry | Member)
     )
-    sizes = {table.alias: table.size for table in schema.tables}
+    sizes = table_sizes(schema)
     sizes |= {profile.alias: profile.size for profile in schema.action_profiles}
     for name, count in sorted(wanted.items()):
         if count > sizes.get(name, count):
             yield f"{name} would need {count} entries and has room for {sizes[name]}"
+
+
+def table_sizes(schema: fy.P4Schema) -> dict[str, int]:
+    """Entries that each table has room for."""
+    return {table.alias: table.size for table in schema.tables}
 
 
 def replication_entities() -> list[p4r.Entity]:

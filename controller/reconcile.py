@@ -6,12 +6,14 @@ strays go only once nothing needs them. A P4Runtime server may reorder the updat
 request (P4Runtime 1.3 section 12.2), so updates that depend on each other never share a batch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
 from itertools import groupby
+from types import MappingProxyType
 
-from controller.entries import DefaultEntry, Entry, EntryKey, Kind
+from controller.entries import DefaultEntry, Entry, EntryKey, Kind, TableEntry
 
 
 @unique
@@ -32,10 +34,14 @@ class Update:
     """The entry after the change; for a deletion, the entry that goes."""
     before: Entry | None = None
     """A modification: the entry that it replaces."""
+    early: bool = False
+    """A deletion that makes room: it goes before the insertions."""
 
     @property
     def phase(self) -> int:
         """Updates of one phase do not depend on each other; phases are carried out in order."""
+        if self.early:
+            return 0
         if self.operation is Operation.DELETE:
             return 2 * len(Kind) - self.entry.kind
         return int(self.entry.kind)
@@ -47,11 +53,18 @@ class Update:
         return text
 
 
-def reconcile(desired: Iterable[Entry], actual: Iterable[Entry]) -> list[Update]:
+def reconcile(
+    desired: Iterable[Entry],
+    actual: Iterable[Entry],
+    sizes: Mapping[str, int] = MappingProxyType({}),
+) -> list[Update]:
     """The updates that turn `actual` into `desired`, in order; empty when they are the same.
 
     A default entry cannot be inserted or deleted: one that is desired is modified, one that is
     not desired is left alone.
+
+    sizes: entries that a table has room for. Where old and new ones together would not fit, as
+    many strays as must go before the new ones come.
     """
     wanted = _by_key(desired)
     present = _by_key(actual)
@@ -62,12 +75,33 @@ def reconcile(desired: Iterable[Entry], actual: Iterable[Entry]) -> list[Update]
             updates.append(Update(operation=Operation.INSERT, entry=entry))
         elif before != entry:
             updates.append(Update(operation=Operation.MODIFY, entry=entry, before=before))
-    updates += [
-        Update(operation=Operation.DELETE, entry=entry)
+    strays = [
+        entry
         for key, entry in present.items()
         if key not in wanted and not isinstance(entry, DefaultEntry)
     ]
+    excess = _excess(present.values(), updates, sizes)
+    for entry in strays:
+        early = isinstance(entry, TableEntry) and excess[entry.table] > 0
+        if isinstance(entry, TableEntry) and early:
+            excess[entry.table] -= 1
+        updates.append(Update(operation=Operation.DELETE, entry=entry, early=early))
     return sorted(updates, key=lambda update: update.phase)
+
+
+def _excess(
+    present: Iterable[Entry], updates: Iterable[Update], sizes: Mapping[str, int]
+) -> Counter[str]:
+    """How many entries each table would hold beyond its size before its strays have gone."""
+    peak = Counter(entry.table for entry in present if isinstance(entry, TableEntry))
+    peak.update(
+        update.entry.table
+        for update in updates
+        if update.operation is Operation.INSERT and isinstance(update.entry, TableEntry)
+    )
+    return Counter(
+        {table: max(0, count - sizes.get(table, count)) for table, count in peak.items()}
+    )
 
 
 def batches(updates: Iterable[Update], *, size_max: int) -> Iterator[list[Update]]:

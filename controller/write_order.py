@@ -135,7 +135,7 @@ def _plan(held: Held) -> _Plan:
         if isinstance(entry, TableEntry) and entry.table in ADDRESS_BITS:
             prefix = _prefix(entry)
             moves.append((prefix, _Step(updates=[update], prefixes=[prefix])))
-        elif update.operation is Operation.DELETE:
+        elif update.operation is Operation.DELETE and not update.early:
             plan.last.append(update)
         elif update.operation is Operation.MODIFY and isinstance(entry, Member | Group):
             ref = _container(entry, groups_of)

@@ -18,6 +18,7 @@ from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.pipeline import Pipeline, load_pipeline
 from controller.reconcile import Operation
+from controller.rollout import PipelineChange
 from controller.session import open_session, program_schema
 from tests.support.grpc_loop import in_grpc_loop
 
@@ -108,7 +109,9 @@ async def test_controller_restarts_leave_one_replica_per_session(
                 for service in server.services.values():
                     assert service.config is not None
                     service.config.cookie.cookie = run
-            result = await deploy(fabric, addresses, pipeline)
+            result = await deploy(
+                fabric, addresses, pipeline, pipeline_change=PipelineChange(settle_s=0)
+            )
             assert result.ok
             assert result.pipelines_pushed == (2 if run == 0 or run % 2 else 0)
             async with open_session(

@@ -61,6 +61,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                 grpc.StatusCode.FAILED_PRECONDITION, "No forwarding pipeline config set"
             )
         assert self.config is not None
+        if request.response_type != p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY:
+            return p4r.GetForwardingPipelineConfigResponse(config=self.config)
         return p4r.GetForwardingPipelineConfigResponse(
             config=p4r.ForwardingPipelineConfig(cookie=self.config.cookie)
         )

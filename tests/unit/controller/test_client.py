@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from finsy.proto import p4r
 
-from controller import client, session
+from controller import deployment, held_switch, session
 from controller.client import Findings, compare, deploy, write_link_delays, write_routes
 from controller.deploy_report import (
     difference_json,
@@ -28,6 +28,7 @@ from controller.fabric_generate import leaf_spine
 from controller.fabric_telemetry import EthernetPtp
 from controller.p4info_codec import decode_entry, encode_entry
 from controller.pipeline import Pipeline, load_pipeline
+from controller.rollout import PipelineChange
 from controller.route_entries import held_ports
 from controller.session import program_schema
 from tests.support.fake_p4runtime import FakeSwitch, entity_key, serve_fake
@@ -96,12 +97,23 @@ async def test_second_deployment_changes_nothing(fabric: Fabric, pipeline: Pipel
 
 @in_grpc_loop
 async def test_clone_sessions_go_before_a_push(fabric: Fabric, pipeline: Pipeline) -> None:
-    """A pipeline of another cookie is replaced, after the old clone sessions were deleted."""
-    switch = FakeSwitch(config=p4r.ForwardingPipelineConfig())
+    """A pipeline of another cookie is replaced with leave only, its clone sessions before it."""
+    config = program_schema(replace(pipeline, bmv2_json="{}")).get_pipeline_config()
+    switch = FakeSwitch(config=config)
     old = encode_entry(CloneSession(session_id=7, replicas=((9, 0),)), SCHEMA)
     switch.entities[entity_key(old)] = old
     async with serve_fake(switch) as address:
-        result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+        refused = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
+        assert switch.log == []
+        result = await deploy(
+            only(fabric, "leaf1"),
+            {"leaf1": address},
+            pipeline,
+            pipeline_change=PipelineChange(settle_s=0),
+        )
+    assert [str(error) for error in refused.errors] == [
+        "leaf1: it runs another pipeline; --allow-pipeline-change replaces it"
+    ]
     assert result.ok
     assert switch.log[:2] == ["delete packet_replication_engine_entry", "push"]
 
@@ -130,7 +142,7 @@ async def test_writes_are_chunked(
     fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No request carries more updates than the limit."""
-    monkeypatch.setattr(client, "WRITE_SIZE_MAX", 3)
+    monkeypatch.setattr(held_switch, "WRITE_SIZE_MAX", 3)
     switch = FakeSwitch()
     async with serve_fake(switch) as address:
         result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
@@ -236,7 +248,7 @@ async def test_silent_switch_is_given_up(
     fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A switch that accepts the connection and never answers ends in an error."""
-    monkeypatch.setattr(client, "CONNECT_DEADLINE_S", 0.2)
+    monkeypatch.setattr(deployment, "CONNECT_DEADLINE_S", 0.2)
     async with serve_fake(FakeSwitch(silent=True)) as address:
         async with asyncio.timeout(5):
             result = await deploy(only(fabric, "leaf1"), {"leaf1": address}, pipeline)
@@ -253,7 +265,7 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
         before = await compare(leaf, {"leaf1": address}, pipeline)
         assert not before.in_sync
         assert "! push the pipeline" in format_plan(before)
-        assert format_status(before) == "leaf1: another pipeline or none"
+        assert format_status(before) == "leaf1: no pipeline"
         assert switch.log == []
 
         await deploy(leaf, {"leaf1": address}, pipeline)
@@ -412,7 +424,7 @@ async def test_interrupted_deployment_is_finished_by_the_next(
     dies_after: int, fabric: Fabric, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut off after any number of writes it is an error, and applying again completes it."""
-    monkeypatch.setattr(client, "WRITE_SIZE_MAX", 3)
+    monkeypatch.setattr(held_switch, "WRITE_SIZE_MAX", 3)
     leaf = only(fabric, "leaf1")
     switch = FakeSwitch(dies_after=dies_after)
     async with serve_fake(switch) as address:

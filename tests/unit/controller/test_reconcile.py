@@ -191,3 +191,15 @@ def test_update_reads_well() -> None:
     assert str(update) == (
         "~ ipv4_lpm [dst_addr=10.0.0.0/8]: member 3  (was forward(dst_mac=00:00:00:00:00:01))"
     )
+
+
+def test_strays_make_room_where_both_would_not_fit() -> None:
+    """One entry too many for the table: one stray leaves before the new ones, the other after."""
+    keep = [route(1, MemberRef(1)), member(1)]
+    old = [route(n, MemberRef(1)) for n in (2, 3)]
+    new = [route(n, MemberRef(1)) for n in (4, 5)]
+    updates = reconcile([*keep, *new], [*keep, *old], {"ipv4_lpm": 4})
+    assert [str(update)[0] for update in updates] == ["-", "+", "+", "-"]
+    assert [len(batch) for batch in batches(updates, size_max=10)] == [1, 2, 1]
+    roomy = reconcile([*keep, *new], [*keep, *old], {"ipv4_lpm": 5})
+    assert [str(update)[0] for update in roomy] == ["+", "+", "-", "-"]

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One deployment over the sessions of all switches of a fabric, which stay open until it ends."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import finsy as fy
+
+from controller import pipeline_change
+from controller.access import Access
+from controller.deploy_result import SwitchResult
+from controller.draining import drainable
+from controller.entries import Entry
+from controller.fabric import Fabric, Switch, cabling, programmed_switches
+from controller.findings import ROUTE_NAMES, Findings, Target
+from controller.held_switch import HeldSwitch, each, write_in_rounds
+from controller.p4info_codec import overfull, table_sizes
+from controller.pipeline_change import SavedPipeline
+from controller.reconcile import Operation, Update
+from controller.rollout import Note, PipelineChange, roll_out, rollout_order
+from controller.session import CONNECT_DEADLINE_S, SwitchSession, open_session
+from controller.switch_error import SwitchError
+
+OTHER_PIPELINE = "it runs another pipeline; --allow-pipeline-change replaces it"
+
+_T = TypeVar("_T")
+
+
+class Deployment:
+    """One deployment over sessions that stay open, so that nobody else writes in between."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        schema: fy.P4Schema,
+        findings: Findings,
+        access: Access,
+        addresses: Mapping[str, str],
+    ) -> None:
+        self.fabric = fabric
+        self.schema = schema
+        self.findings = findings
+        self.access = access
+        self.addresses = addresses
+        self.target = Target.of(fabric, findings, table_sizes(schema))
+        self.held: dict[str, HeldSwitch] = {}
+        """Switches that we are primary of and that have not failed."""
+        self.updates: dict[str, list[Update]] = {}
+        """What each of them needs."""
+        self.others: list[str] = []
+        """Switches that run another pipeline."""
+        self._pushed: set[str] = set()
+        self._routes_moved = False
+        self._errors: list[SwitchError] = []
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "Deployment":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def fail(self, errors: Iterable[SwitchError]) -> None:
+        """Switches that drop out."""
+        for error in errors:
+            self._errors.append(error)
+            self.held.pop(error.switch, None)
+            self.updates.pop(error.switch, None)
+
+    async def connect(self, prepare: Callable[[Switch, HeldSwitch], Awaitable[None]]) -> None:
+        """Be primary of every switch, and prepare each."""
+
+        async def one(switch: Switch, address: str) -> None:
+            session = await self._stack.enter_async_context(
+                open_session(
+                    name=switch.name,
+                    address=address,
+                    device_id=switch.device_id,
+                    schema=self.schema,
+                    access=self.access,
+                )
+            )
+            check_room(switch, self.target, self.schema)
+            await _take_charge(session, address, self.access.election_id)
+            held = HeldSwitch(switch.name, session)
+            await prepare(switch, held)
+            self.held[switch.name] = held
+
+        _, errors = await side_by_side(self.fabric, self.addresses, one)
+        self.fail(errors)
+
+    async def prepare_whole(self, switch: Switch, held: HeldSwitch) -> None:
+        """Push the pipeline where there is none, and find out what must be written."""
+        cookie = await held.session.pipeline_cookie()
+        if cookie not in (None, self.schema.p4cookie):
+            self.others.append(switch.name)
+            return
+        if cookie is None:
+            await held.session.push_pipeline()
+            self._pushed.add(switch.name)
+        self.updates[switch.name] = self.target.updates(switch.name, await held.read())
+
+    async def write_all(self) -> None:
+        """Write the updates of all switches; those that fail drop out."""
+        self.fail(await write_in_rounds(self.fabric, self.held, self.updates))
+
+    async def change_pipelines(self, change: PipelineChange | None, note: Note) -> None:
+        """Replace the other pipelines, one after the other; without leave they are errors."""
+        if change is None:
+            self.fail([SwitchError(switch=name, message=OTHER_PIPELINE) for name in self.others])
+        if not self.held or not self.others or change is None:
+            return
+        learned = await each(
+            [partial(pipeline_change.learn_running_program, self.held[n]) for n in self.others]
+        )
+        self.fail([result for result in learned if isinstance(result, SwitchError)])
+        waiting = [name for name in self.others if name in self.held]
+        steps = RolloutSteps(self, change)
+        done = await roll_out(rollout_order(self.fabric, waiting, change.canary), steps, note)
+        self._pushed |= {*done.changed}
+        self._routes_moved = True
+        self.fail(done.errors)
+        self.fail(
+            [
+                SwitchError(switch=name, message="not tried, since the change failed before")
+                for name in done.waiting
+                if name in self.held
+            ]
+        )
+
+    async def finish(self) -> tuple[SwitchResult, ...]:
+        """What was written and is held now, by all switches that have not failed."""
+
+        async def one(name: str) -> SwitchResult:
+            held, updates = self.held[name], self.updates[name]
+            reread = updates or self._routes_moved
+            return self._result(name, await held.read() if reread else held.known(), updates)
+
+        finished = await each([partial(one, name) for name in self.updates])
+        self.fail([result for result in finished if isinstance(result, SwitchError)])
+        return self._in_order(
+            [result for result in finished if not isinstance(result, SwitchError)],
+            lambda result: result.name,
+        )
+
+    def _result(
+        self, name: str, actual: Collection[Entry], updates: Sequence[Update]
+    ) -> SwitchResult:
+        done = Counter(update.operation for update in updates)
+        return SwitchResult(
+            name=name,
+            pipeline_pushed=name in self._pushed,
+            inserted=done[Operation.INSERT],
+            modified=done[Operation.MODIFY],
+            deleted=done[Operation.DELETE],
+            entries_desired=len(self.target.entries(name)),
+            entries_read_back=len(actual),
+            drift=tuple(self.target.updates(name, actual)),
+        )
+
+    def errors_in_order(self) -> tuple[SwitchError, ...]:
+        """All errors, in the order of the fabric's switches."""
+        return self._in_order(self._errors, lambda error: error.switch)
+
+    def _in_order(self, items: Sequence[_T], name: Callable[[_T], str]) -> tuple[_T, ...]:
+        """Sorted as the fabric's switches are."""
+        order = {switch.name: index for index, switch in enumerate(self.fabric.switches)}
+        return tuple(sorted(items, key=lambda item: order[name(item)]))
+
+
+class RolloutSteps:
+    """The steps of a pipeline change over the sessions of a deployment."""
+
+    def __init__(self, deployment: Deployment, change: PipelineChange) -> None:
+        self._deployment = deployment
+        self._change = change
+        self._drainable = drainable(deployment.fabric) if change.drain else frozenset()
+        self._drained: frozenset[str] = frozenset()
+
+    async def drain(self, names: Collection[str]) -> None:
+        """Route all other switches around these."""
+        wanted = self._drainable & {*names}
+        if wanted == self._drained:
+            return
+        self._drained = wanted
+        one = self._deployment
+        target = Target.of(
+            one.fabric,
+            replace(
+                one.findings,
+                drained_switches={*one.findings.drained_switches, *wanted},
+            ),
+            one.target.sizes,
+        )
+        _check_writable(one, wanted)
+        updates = {
+            name: target.updates(name, held.known(), ROUTE_NAMES)
+            for name, held in one.held.items()
+            if held.entries is not None and name not in names
+        }
+        errors = await write_in_rounds(one.fabric, one.held, updates)
+        if errors:
+            raise errors[0]
+
+    async def save(self, name: str) -> SavedPipeline:
+        """What runs there."""
+        return await pipeline_change.save(self._deployment.held[name])
+
+    async def change(self, name: str) -> None:
+        """Replace it."""
+        one = self._deployment
+        one.updates[name] = await pipeline_change.change(one.held[name], one.schema, one.target)
+
+    async def check(self, name: str) -> None:
+        """The health gate."""
+        one = self._deployment
+        await pipeline_change.check(
+            one.held[name],
+            one.schema,
+            one.target,
+            settle_s=self._change.settle_s,
+            health_check=self._change.health_check,
+        )
+
+    async def restore(self, name: str, saved: SavedPipeline) -> None:
+        """Put it back."""
+        await pipeline_change.restore(self._deployment.held[name], saved)
+
+
+async def _take_charge(session: SwitchSession, address: str, election_id: int) -> None:
+    try:
+        async with asyncio.timeout(CONNECT_DEADLINE_S):
+            await session.become_primary(election_id)
+    except TimeoutError as error:
+        raise SwitchError(
+            switch=session.name,
+            message=f"{address} did not answer within {CONNECT_DEADLINE_S:g} s",
+            lost=True,
+        ) from error
+
+
+def _check_writable(deployment: Deployment, names: Collection[str]) -> None:
+    """SwitchError where a neighbour runs a program whose routes are not understood."""
+    for end, far in cabling(deployment.fabric).items():
+        held = deployment.held.get(end.node)
+        if far.node in names and held is not None and held.entries is None:
+            raise SwitchError(
+                switch=far.node,
+                message=f"cannot be drained: {end.node} runs a program whose routes are not "
+                "understood; --no-drain goes on without",
+            )
+
+
+async def side_by_side(
+    fabric: Fabric,
+    addresses: Mapping[str, str],
+    work: Callable[[Switch, str], Awaitable[_T]],
+) -> tuple[list[_T], list[SwitchError]]:
+    """The answers of the switches that could be served, and the errors of the others.
+
+    Switches without the program are left alone.
+    """
+
+    async def one(switch: Switch) -> _T:
+        address = addresses.get(switch.name, switch.p4runtime)
+        if address is None:
+            raise SwitchError(
+                switch=switch.name, message="no P4Runtime address; set p4runtime in the file"
+            )
+        return await work(switch, address)
+
+    answers = await each([partial(one, switch) for switch in programmed_switches(fabric)])
+    return (
+        [answer for answer in answers if not isinstance(answer, SwitchError)],
+        [answer for answer in answers if isinstance(answer, SwitchError)],
+    )
+
+
+def check_room(switch: Switch, target: Target, schema: fy.P4Schema) -> None:
+    """An error before anything is written, rather than half of the entries."""
+    for message in overfull(target.entries(switch.name), schema):
+        raise SwitchError(switch=switch.name, message=message)
