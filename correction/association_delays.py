@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from correction.delay_sum import DelayEstimate
-from correction.exchange_join import MESSAGES, accept_exchanges, join_to_packets
+from correction.exchange_join import MESSAGES, join_to_packets, usable_exchanges
 from correction.flow_delays import Predict
 from correction.flow_paths import Flow, Path, PathHop
 from correction.injected import Accounted, Injected, account
@@ -120,11 +120,10 @@ def associations(
     """
     model = delays.model
     counters = JoinCounters()
-    accepted = accept_exchanges(exchanges, model, counters)
+    whole = packets["complete"] & (packets["hop_count"] > 0)
+    ptp = packets[(packets["traffic"] == TRAFFIC_PTP) & whole]
+    accepted = usable_exchanges(exchanges, ptp, model, counters)
     accounted = account(packets, hops, exchanges, model, injected)
-    ptp = packets[
-        (packets["traffic"] == TRAFFIC_PTP) & packets["complete"] & (packets["hop_count"] > 0)
-    ]
     paths = _Paths(delays, hops, frame_bytes)
     followed = _follow(accepted, ptp, hops, paths, counters)
     clients = {

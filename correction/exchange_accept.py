@@ -42,6 +42,7 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     A row names its client three times: by clock index, by address and by the port identity of its
     Delay_Req. t2 and t3 may already have been mapped by the servo log of the clock index, so a row
     whose names disagree is of no clock at all. Refuted rows have no say in what refutes others.
+    The order of the result is its own, whatever that of the rows.
     """
     told = np.ones(len(exchanges), np.bool_)
 
@@ -65,7 +66,8 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     _reject_by_delay(exchanges, model, reject)
     reject(_repeated(exchanges, told), Reject.EXCHANGE_DUPLICATE)
     reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
-    return exchanges[told]
+    accepted = exchanges[told]
+    return accepted[np.argsort(repack_fields(accepted[_IDENTIFYING]), kind="stable")]
 
 
 def transmitters(model: FabricModel) -> NDArray[np.int64]:

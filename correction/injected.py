@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from correction.exchange_join import MESSAGES, accept_exchanges, join_to_packets
+from correction.exchange_join import MESSAGES, join_to_packets, usable_exchanges
 from correction.links import JoinCounters, residence_time_ns
 from correction.model import FabricModel
 from correction.records import TRAFFIC_PTP, Exchanges, Hops, Packets
@@ -52,7 +52,7 @@ class Accounted:
     """Exchanges without what was injected, and how the correctionFields add up."""
 
     exchanges: Exchanges
-    """Those that can be true (`accept_exchanges`); c1 and c2 are residence alone where `known`."""
+    """Those that can be true (`usable_exchanges`); c1 and c2 are residence alone where `known`."""
     known: Bools
     """[exchange, (c1, c2)]: the packet's path was reported whole, and no value was changing."""
     injected_ns: Float64s
@@ -72,11 +72,12 @@ def account(
 ) -> Accounted:
     """Follow every exchange's two packets and take off what their ports added."""
     counters = counters or JoinCounters()
-    accepted = accept_exchanges(exchanges, model, counters).copy()
+    whole = packets["complete"] & (packets["hop_count"] > 0)
+    ptp = packets[(packets["traffic"] == TRAFFIC_PTP) & whole]
+    accepted = usable_exchanges(exchanges, ptp, model, counters)
     known = np.zeros((len(accepted), 2), np.bool_)
     taken = np.zeros((len(accepted), 2))
     unexplained = np.full((len(accepted), 2), np.nan)
-    ptp = packets[(packets["traffic"] == TRAFFIC_PTP) & packets["complete"]]
     residence = residence_time_ns(hops, model)
     delay, settled = _delays(ptp, hops, injected)
     offsets = injected.residence_offset_scaled_ns

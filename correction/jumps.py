@@ -22,9 +22,9 @@ UTC_TAI_NS = 37 * NS_PER_S
 NAMED_SLACK_NS = 50_000_000
 """How near to a multiple of 2^32 ns, or to 37 s, a jump must be to be called by that name."""
 YEAR_NS = 366 * 86_400 * NS_PER_S
-RUNS_MAX = 2
-"""A clock that is set and set back inside a window leaves one run of stamps that are off, two at
-most; more runs with sound stamps between them are damaged stamps."""
+RUNS_MAX = 1
+"""A clock that is set and set back inside a window leaves one run of stamps that are off; several
+with sound stamps between them are damaged stamps."""
 
 
 @unique

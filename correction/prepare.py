@@ -24,9 +24,9 @@ STUCK_COUNT = 3
 """So many equal stamps make it sure."""
 STRAY_COUNT = 3
 STRAY_SHARE = 0.02
-"""Up to so many of a clock's stamps in a window, or this share, may be damaged one by one; more
-that are off by over JUMP_NS are a clock that jumped, unless sound ones lie between them again and
-again (RUNS_MAX)."""
+"""Stamps of up to so many packets in a window, or of this share, may be damaged one by one; more
+that are off by over JUMP_NS are a clock that jumped, unless sound ones lie between them (RUNS_MAX).
+"""
 REJECT_OF_JUMP = {
     Jump.OTHER: Reject.CLOCK_JUMP,
     Jump.WRAP_32: Reject.CLOCK_JUMP_2_32,
@@ -213,7 +213,7 @@ def _unwrapped(
         bad[rows] = stuck | far
         counters.reject(Reject.CLOCK_STUCK, np.count_nonzero(stuck))
         disturbed.total[where] = len(rows)
-        if not _stray(stuck):
+        if not _stray(stuck, capture):
             disturbed.stuck[where] = np.count_nonzero(stuck)
         disturbed.read_local_ns[*where, 0] = _span(result[rows[~(far | stuck)]])
         if not far.any():
@@ -249,9 +249,10 @@ def _stuck(local_ns: Int64s, capture_collector_ns: Int64s, unit_ns: int) -> Bool
     return result
 
 
-def _stray(wrong: Bools) -> bool:
-    """Few enough of a clock's stamps to be damaged one by one."""
-    return int(np.count_nonzero(wrong)) <= max(STRAY_COUNT, STRAY_SHARE * len(wrong))
+def _stray(wrong: Bools, capture_collector_ns: Int64s) -> bool:
+    """Few enough of a clock's packets to be damaged one by one."""
+    packets = len(np.unique(capture_collector_ns[wrong]))
+    return packets <= max(STRAY_COUNT, STRAY_SHARE * len(np.unique(capture_collector_ns)))
 
 
 def _is_jump(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:
@@ -259,7 +260,7 @@ def _is_jump(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:
     sound ones lie between them again and again; or a few that all lie at one end, off alike."""
     if _one_sided(far, jump_ns, capture_collector_ns):
         return True
-    if _stray(far):
+    if _stray(far, capture_collector_ns):
         return False
     order = np.argsort(capture_collector_ns, kind="stable")
     return len(runs(far[order])) <= RUNS_MAX or 2 * int(np.count_nonzero(far)) > len(far)
@@ -267,10 +268,11 @@ def _is_jump(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:
 
 def _one_sided(far: Bools, jump_ns: Int64s, capture_collector_ns: Int64s) -> bool:
     """A few stamps that all lie at one end of the window, off by the same: a late or early jump."""
-    if np.count_nonzero(far) < 2 or far.all() or np.ptp(jump_ns[far]) > JUMP_NS:
+    if not far.any() or far.all() or np.ptp(jump_ns[far]) > JUMP_NS:
         return False
     off, kept = capture_collector_ns[far], capture_collector_ns[~far]
-    return bool(off.min() > kept.max() or off.max() < kept.min())
+    several = off.min() != off.max()
+    return bool(several and (off.min() > kept.max() or off.max() < kept.min()))
 
 
 def _span(readings_ns: Int64s) -> tuple[int, int]:

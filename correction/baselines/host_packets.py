@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.exchange_join import MESSAGES, accept_exchanges, join_to_packets
+from correction.exchange_join import MESSAGES, join_to_packets, usable_exchanges
 from correction.links import RESIDENCE_NS_MAX, JoinCounters, residence_time_ns
 from correction.records import TRAFFIC_PTP, Exchanges, Hops, Packets
 from correction.solution import FabricSolution, WindowSolution
@@ -57,14 +57,14 @@ def exchange_packets(
     looked at.
     """
     model = solution.model
-    accepted = accept_exchanges(exchanges, model, JoinCounters())
+    ptp = packets[(packets["traffic"] == TRAFFIC_PTP) & (packets["hop_count"] > 0)]
+    accepted = usable_exchanges(exchanges, ptp, model, JoinCounters())
     clock_of_ip = {clock.ip: n for n, clock in enumerate(model.clocks) if clock.ip}
     transmitter = np.array(
         [clock_of_ip.get(int(ip), -1) for ip in accepted["time_transmitter_ip"]], np.int32
     )
     known = transmitter >= 0
     accepted, transmitter = accepted[known], transmitter[known]
-    ptp = packets[(packets["traffic"] == TRAFFIC_PTP) & (packets["hop_count"] > 0)]
     path_ns = _path_residence_ns(ptp, hops, solution)
     parts = []
     for message, down in zip(MESSAGES, (True, False), strict=True):
