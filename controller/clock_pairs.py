@@ -72,38 +72,59 @@ def write_clock_pairs(path: Path, stamps: Iterable[CrossStamp]) -> None:
 
 def read_clock_pairs(path: Path, clock_index: Mapping[str, int]) -> CrossStamps:
     """Read a log; `clock_index` gives each NIC's clock in the fabric model. `ClockPairsError`."""
-    rows: list[tuple[int, int, int, int, int]] = []
-    machines: dict[str, int] = {}
+    lines = ClockPairLines(path, clock_index)
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            record = _record(path, number, line)
-            kind = record.get("record")
-            if number == 1:
-                if kind != "header" or record.get("version") != CLOCK_PAIRS_VERSION:
-                    expected = f"expected a header of version {CLOCK_PAIRS_VERSION}"
-                    raise ClockPairsError(path, number, "record", expected)
-                continue
-            if kind != "cross_stamp":
-                raise ClockPairsError(path, number, "record", "expected cross_stamp")
-            missing = next((key for key in _KEYS if key not in record), None)
-            if missing is not None:
-                raise ClockPairsError(path, number, missing, "is missing")
-            machine, clock = record["machine"], record["clock"]
-            if not isinstance(machine, str) or not machine:
-                raise ClockPairsError(path, number, "machine", "expected a name")
-            if not isinstance(clock, str) or clock not in clock_index:
-                raise ClockPairsError(path, number, "clock", "is no host of the fabric")
-            phc, counter = (_stamp(path, number, key, record[key]) for key in _KEYS[2:4])
-            limit = record["uncertainty_ns"]
-            if isinstance(limit, bool) or not isinstance(limit, int):
-                raise ClockPairsError(path, number, "uncertainty_ns", "expected a whole number")
-            if not 0 <= limit <= UNCERTAINTY_NS_MAX:
-                raise ClockPairsError(
-                    path, number, "uncertainty_ns", f"expected 0 to {UNCERTAINTY_NS_MAX}"
-                )
-            place = machines.setdefault(machine, len(machines))
-            rows.append((clock_index[clock], place, phc, counter, limit))
-    return CrossStamps(rows=np.array(rows, CROSS_STAMP_DTYPE), machines=tuple(machines))
+        for line in file:
+            lines.take(line)
+    return lines.stamps()
+
+
+class ClockPairLines:
+    """Reads the lines of a log one after the other."""
+
+    def __init__(self, path: Path, clock_index: Mapping[str, int]) -> None:
+        self._path = path
+        self._clock_index = clock_index
+        self._number = 0
+        self._rows: list[tuple[int, int, int, int, int]] = []
+        self._machines: dict[str, int] = {}
+
+    def take(self, line: bytes) -> None:
+        """The next line; `ClockPairsError`."""
+        self._number += 1
+        path, number = self._path, self._number
+        record = _record(path, number, line)
+        kind = record.get("record")
+        if number == 1:
+            if kind != "header" or record.get("version") != CLOCK_PAIRS_VERSION:
+                expected = f"expected a header of version {CLOCK_PAIRS_VERSION}"
+                raise ClockPairsError(path, number, "record", expected)
+            return
+        if kind != "cross_stamp":
+            raise ClockPairsError(path, number, "record", "expected cross_stamp")
+        missing = next((key for key in _KEYS if key not in record), None)
+        if missing is not None:
+            raise ClockPairsError(path, number, missing, "is missing")
+        machine, clock = record["machine"], record["clock"]
+        if not isinstance(machine, str) or not machine:
+            raise ClockPairsError(path, number, "machine", "expected a name")
+        if not isinstance(clock, str) or clock not in self._clock_index:
+            raise ClockPairsError(path, number, "clock", "is no host of the fabric")
+        phc, counter = (_stamp(path, number, key, record[key]) for key in _KEYS[2:4])
+        limit = record["uncertainty_ns"]
+        if isinstance(limit, bool) or not isinstance(limit, int):
+            raise ClockPairsError(path, number, "uncertainty_ns", "expected a whole number")
+        if not 0 <= limit <= UNCERTAINTY_NS_MAX:
+            expected = f"expected 0 to {UNCERTAINTY_NS_MAX}"
+            raise ClockPairsError(path, number, "uncertainty_ns", expected)
+        place = self._machines.setdefault(machine, len(self._machines))
+        self._rows.append((self._clock_index[clock], place, phc, counter, limit))
+
+    def stamps(self) -> CrossStamps:
+        """What was read since the last call."""
+        rows = np.array(self._rows, CROSS_STAMP_DTYPE)
+        self._rows.clear()
+        return CrossStamps(rows=rows, machines=tuple(self._machines))
 
 
 def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:

@@ -99,19 +99,19 @@ def read_ptp_log(
     """Read a log; `client_index` gives each host's clock in the fabric model, `time_transmitter`
     is the one that nobody steers."""
     exchanges: list[tuple[int, ...]] = []
-    servos: dict[str, list[_Adjustment]] = {}
+    servos: dict[str, list[Adjustment]] = {}
     number = 0
     with path.open("rb") as file:
         for number, line in enumerate(_lines(str(path), file.readline), start=1):
             kind = line.text("record")
             if number == 1:
-                _check_header(line, kind)
+                check_header(line, kind)
             elif kind == "exchange":
-                exchanges.append(_exchange(line, client_index))
+                exchanges.append(exchange_fields(line, client_index))
             elif kind == "servo":
-                host = _steered_host(line, client_index, time_transmitter)
+                host = steered_host(line, client_index, time_transmitter)
                 rows = servos.setdefault(host, [])
-                rows.append(_adjustment(line, rows[-1] if rows else None))
+                rows.append(adjustment_of(line, rows[-1] if rows else None))
             else:
                 raise line.error("record", f"expected exchange or servo, found {_shown(kind)}")
     if number == 0:
@@ -125,7 +125,7 @@ def read_ptp_log(
     )
 
 
-class _Adjustment(NamedTuple):
+class Adjustment(NamedTuple):
     """A row of `ADJUSTMENT_DTYPE`."""
 
     phc_local_ns: int
@@ -155,7 +155,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-class _Line:
+class LogLine:
     """One line of the file, with errors that name it."""
 
     def __init__(self, path: str, number: int, data: bytes) -> None:
@@ -245,14 +245,15 @@ class _Line:
 _EXPECTED = "expected one JSON object a line"
 
 
-def _lines(path: str, readline: Callable[[int], bytes]) -> Iterator[_Line]:
+def _lines(path: str, readline: Callable[[int], bytes]) -> Iterator[LogLine]:
     number = 0
     while data := readline(LINE_BYTES_MAX + 1):
         number += 1
-        yield _Line(path, number, data)
+        yield LogLine(path, number, data)
 
 
-def _check_header(line: _Line, kind: str) -> None:
+def check_header(line: LogLine, kind: str) -> None:
+    """`PtpLogError` for a first line that is not the header of a version that is known."""
     if kind != "header":
         raise line.error("record", f"expected a header line first, found {_shown(kind)}")
     version = line.integer("version")
@@ -260,7 +261,8 @@ def _check_header(line: _Line, kind: str) -> None:
         raise line.error("version", f"expected {PTP_LOG_VERSION}, found {version}")
 
 
-def _exchange(line: _Line, client_index: Mapping[str, int]) -> tuple[int, ...]:
+def exchange_fields(line: LogLine, client_index: Mapping[str, int]) -> tuple[int, ...]:
+    """An `exchange` line as a row of `EXCHANGE_DTYPE`."""
     client = line.text("client")
     if client not in client_index:
         raise line.error("client", f"no host called {_shown(client)} in the fabric")
@@ -279,9 +281,10 @@ def _exchange(line: _Line, client_index: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _steered_host(
-    line: _Line, client_index: Mapping[str, int], time_transmitter: str | None
+def steered_host(
+    line: LogLine, client_index: Mapping[str, int], time_transmitter: str | None
 ) -> str:
+    """Whose clock a `servo` line is of."""
     host = line.text("host")
     if host not in client_index:
         raise line.error("host", f"no host called {_shown(host)} in the fabric")
@@ -290,9 +293,9 @@ def _steered_host(
     return host
 
 
-def _adjustment(line: _Line, before: _Adjustment | None) -> _Adjustment:
+def adjustment_of(line: LogLine, before: Adjustment | None) -> Adjustment:
     """The adjustment of a line, which must be able to follow the one before it of its PHC."""
-    row = _Adjustment(
+    row = Adjustment(
         line.integer("phc_local_ns"), line.integer("step_ns"), line.number_of("frequency_ppb")
     )
     for key, value in (
