@@ -17,13 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from correction.jumps import JUMP_NS, Jump, jump_kinds, of_their_time
 from correction.links import JoinCounters, Reject
 from correction.model import Clock, ClockKind, FabricModel
 from correction.priors import UNIFORM_SD
 from correction.records import LinkSamples
 from correction.servo import ServoLog
 from correction.ties import capture_times, joined, readings, tie, tie_samples
-from correction.timebase import Bools, Int64s
+from correction.timebase import Bools, Int64s, has_stamp
 
 CROSS_STAMP_DTYPE = np.dtype(
     [
@@ -34,6 +35,12 @@ CROSS_STAMP_DTYPE = np.dtype(
         ("uncertainty_ns", np.int32),  # the readings are at most so far apart in true time
     ]
 )
+_REJECT_OF_JUMP = {
+    Jump.OTHER: Reject.CROSS_STAMP_CLOCK_JUMP,
+    Jump.WRAP_32: Reject.CROSS_STAMP_CLOCK_JUMP_2_32,
+    Jump.UTC_TAI: Reject.CROSS_STAMP_CLOCK_JUMP_UTC_TAI,
+    Jump.FROM_1970: Reject.CROSS_STAMP_FROM_1970,
+}
 COUNTER_SUFFIX = "/counter"
 """A machine's counter is the clock MACHINE/counter."""
 
@@ -66,6 +73,34 @@ def free_running_stamps(stamps: CrossStamps, servos: Mapping[int, ServoLog]) -> 
         mine = rows["clock"] == clock
         rows["phc_local_ns"][mine] = log.to_free_ns(rows["phc_local_ns"][mine])
     return replace(stamps, rows=rows)
+
+
+def sound_stamps(stamps: CrossStamps, counters: JoinCounters) -> Bools:
+    """[row]: it can be true, and is the first of its kind; PHCs in free-running time.
+
+    A PHC and a counter differ by one number, but for their rates; a stamp that says otherwise is
+    damaged, unless several in a row say the same: then the PHC was set.
+    """
+    rows = stamps.rows
+    sound = np.asarray(has_stamp(rows["phc_local_ns"]) & has_stamp(rows["counter_local_ns"]))
+    counters.reject(Reject.CROSS_STAMP_NO_STAMP, np.count_nonzero(~sound))
+    place = np.flatnonzero(sound)
+    _, first = np.unique(rows[place], return_index=True)
+    counters.reject(Reject.CROSS_STAMP_DUPLICATE, len(place) - len(first))
+    place = place[np.sort(first)]
+    rows = rows[place]
+    fits, above_ns = of_their_time(
+        rows["machine"].astype(np.int64) << 32 | rows["clock"],
+        rows["counter_local_ns"] - rows["phc_local_ns"],
+        np.arange(len(rows)),
+        apart_ns=JUMP_NS,
+    )
+    kinds = jump_kinds(above_ns[~fits], rows["phc_local_ns"][~fits])
+    for kind, reason in _REJECT_OF_JUMP.items():
+        counters.reject(reason, np.count_nonzero(kinds == kind))
+    result = np.zeros(len(sound), np.bool_)
+    result[place[fits]] = True
+    return result
 
 
 def with_cross_stamps(model: FabricModel, stamps: CrossStamps) -> FabricModel:

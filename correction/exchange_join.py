@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from correction.exchange_accept import REJECT_OF_JUMP
 from correction.exchange_accept import accept_exchanges as accept_exchanges
-from correction.jumps import jump_kinds, together
+from correction.jumps import jump_kinds, of_their_time
 from correction.links import JoinCounters, PortIndex, Reject
 from correction.model import ClockKind, FabricModel, link_ends
-from correction.prepare import STRAY_COUNT
 from correction.records import (
     LINK_SAMPLE_DTYPE,
     TRAFFIC_PTP,
@@ -173,9 +172,10 @@ def _candidates(exchanges: Exchanges, ptp: Packets) -> list[_Candidates]:
             captures.append(ptp["capture_collector_ns"][candidate])
             clocks.append(clock[row])
             lags.append(captures[-1] - exchanges[stamp][row])
-    fits, off = _of_their_time(
-        np.concatenate(clocks), np.concatenate(lags), np.concatenate(captures)
+    fits, above = of_their_time(
+        np.concatenate(clocks), np.concatenate(lags), np.concatenate(captures), apart_ns=STALE_NS
     )
+    off = -above
     result, at = [], 0
     for row, candidate in pairs:
         sent, received = slice(at, at + len(row)), slice(at + len(row), at + 2 * len(row))
@@ -202,31 +202,6 @@ def _same_key(exchanges: Exchanges, ptp: Packets, message: Message) -> tuple[Int
     row = np.repeat(np.arange(len(exchanges)), count)
     within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     return row, order[start[exchange_key[row]] + within]
-
-
-def _of_their_time(
-    clock: Int64s, lag_ns: Int64s, capture_collector_ns: Int64s
-) -> tuple[Bools, Int64s]:
-    """(whether each stamp fits its packet's capture, stamp less what would fit).
-
-    Capture less stamp is one number for a clock, but for rates and reports. What most stamps have
-    is right, and of equally many the newest stamps; so is another one that more than stray stamps
-    in a row have, since a clock may be set at any time.
-    """
-    fits = np.zeros(len(lag_ns), np.bool_)
-    off = np.zeros(len(lag_ns), np.int64)
-    order = np.lexsort((capture_collector_ns, clock))
-    starts = np.flatnonzero(np.diff(clock[order]) != 0) + 1
-    for rows in np.split(order, starts) if len(order) else []:
-        lag = lag_ns[rows]
-        group = together(lag, STALE_NS)
-        most = group == np.argmax(np.bincount(group))
-        middle = int(np.partition(lag[most], most.sum() // 2)[most.sum() // 2])
-        first = np.flatnonzero(np.r_[True, np.diff(group) != 0])
-        length = np.diff(np.r_[first, len(group)])
-        fits[rows] = most | np.repeat(length > STRAY_COUNT, length)
-        off[rows] = middle - lag
-    return fits, off
 
 
 def _end_samples(

@@ -22,6 +22,8 @@ UTC_TAI_NS = 37 * NS_PER_S
 NAMED_SLACK_NS = 50_000_000
 """How near to a multiple of 2^32 ns, or to 37 s, a jump must be to be called by that name."""
 YEAR_NS = 366 * 86_400 * NS_PER_S
+STRAY_COUNT = 3
+"""So many damaged stamps in a row are no clock that was set."""
 RUNS_MAX = 1
 """A clock that is set and set back inside a window leaves one run of stamps that are off; several
 with sound stamps between them are damaged stamps."""
@@ -71,6 +73,31 @@ def most_of(values: Int64s, apart_ns: int) -> Bools:
     """The largest group of values that lie together; of equal ones that of the smallest values."""
     group = together(values, apart_ns)
     return np.asarray(group == np.argmax(np.bincount(group, minlength=1)), np.bool_)
+
+
+def of_their_time(
+    clock: Int64s, lag_ns: Int64s, order_key: Int64s, *, apart_ns: int
+) -> tuple[Bools, Int64s]:
+    """(whether each stamp belongs to its time, how far its lag is above what would).
+
+    lag_ns: some other time less the stamp, one number for a clock but for rates and reports. What
+    most stamps of a clock have is right, and of equally many the newest; so is another one that
+    more than stray stamps in a row (by `order_key`) have, since a clock may be set at any time.
+    """
+    fits = np.zeros(len(lag_ns), np.bool_)
+    off = np.zeros(len(lag_ns), np.int64)
+    order = np.lexsort((order_key, clock))
+    starts = np.flatnonzero(np.diff(clock[order]) != 0) + 1
+    for rows in np.split(order, starts) if len(order) else []:
+        lag = lag_ns[rows]
+        group = together(lag, apart_ns)
+        most = group == np.argmax(np.bincount(group))
+        middle = int(np.partition(lag[most], most.sum() // 2)[most.sum() // 2])
+        first = np.flatnonzero(np.r_[True, np.diff(group) != 0])
+        length = np.diff(np.r_[first, len(group)])
+        fits[rows] = most | np.repeat(length > STRAY_COUNT, length)
+        off[rows] = lag - middle
+    return fits, off
 
 
 def runs(flag: Bools) -> list[tuple[int, int]]:

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.jumps import JUMP_NS, RUNS_MAX, Jump, jump_kinds, most_of, runs
+from correction.jumps import (
+    JUMP_NS,
+    RUNS_MAX,
+    STRAY_COUNT,
+    Jump,
+    jump_kinds,
+    most_of,
+    runs,
+)
 from correction.links import JoinCounters, Reject
 from correction.model import FabricModel, Link, link_ends
 from correction.records import NO_TSTAMP_NS, LinkSamples
@@ -22,9 +30,8 @@ STUCK_NS = 10_000_000
 """A clock whose stamps stay the same for longer stands still."""
 STUCK_COUNT = 3
 """So many equal stamps make it sure."""
-STRAY_COUNT = 3
 STRAY_SHARE = 0.02
-"""Stamps of up to so many packets in a window, or of this share, may be damaged one by one; more
+"""Stamps of this share of a window's packets, or of STRAY_COUNT, may be damaged one by one; more
 that are off by over JUMP_NS are a clock that jumped, unless sound ones lie between them (RUNS_MAX).
 """
 REJECT_OF_JUMP = {

@@ -6,10 +6,15 @@ switches, paths through silent switches, cross-stamps, reference clocks with err
 Clocks and links of the declared model keep their indices, what is added comes after them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from correction.boundary_clocks import boundary_samples, with_boundary_clocks
-from correction.cross_stamps import CrossStamps, cross_stamp_samples, with_cross_stamps
+from correction.cross_stamps import (
+    CrossStamps,
+    cross_stamp_samples,
+    sound_stamps,
+    with_cross_stamps,
+)
 from correction.links import JoinCounters, link_samples
 from correction.model import FabricModel
 from correction.records import Exchanges, Hops, LinkSamples, Packets
@@ -42,6 +47,9 @@ def gather(
     samples = joined([samples, boundary_samples(exchanges, packets, hops, samples, model)])
     model, paths = virtual_paths(packets, hops, model, counters)
     samples = joined([samples, paths])
+    if cross_stamps is not None:
+        sound = sound_stamps(cross_stamps, counters)
+        cross_stamps = replace(cross_stamps, rows=cross_stamps.rows[sound])
     if cross_stamps is not None and len(cross_stamps.rows):
         model = with_cross_stamps(model, cross_stamps)
         more = cross_stamp_samples(cross_stamps, samples, model, counters)

@@ -8,13 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from correction.cross_stamps import CrossStamps
 from correction.engine import solve
 from correction.link_windows import LinkWindowing
 from correction.links import JoinCounters, Reject
 from correction.solution import FabricSolution
 from correction.sources import gather
 from correction.stream.tracker import FabricTracker, TrackedWindow
-from tests.support.bad_numbers import HOPS, HOUR_NS, IMPOSSIBLE_EXCHANGES, STRANGE_EXCHANGES
+from tests.support.bad_numbers import (
+    CROSS_STAMPS,
+    HOPS,
+    HOUR_NS,
+    IMPOSSIBLE_EXCHANGES,
+    STRANGE_EXCHANGES,
+)
+from tests.support.rail_fabric import rail_stamps
 from tests.support.synthetic_fabric import Run, Setup, draw
 
 SMALL = Setup(
@@ -211,3 +219,32 @@ def test_hops_with_a_bad_number_change_nothing(name, data) -> None:
     )
     # the stamps of both its links
     assert_nothing_moves(run, {damage.reason: 2 * len(packets)})
+
+
+STAMPS = rail_stamps(GOOD, [[1, 2]])
+
+
+def tied(rows: np.ndarray) -> FabricSolution:
+    """With cross-stamps of the machine of both clients."""
+    stamps = CrossStamps(rows=rows, machines=STAMPS.machines)
+    return solve(
+        GOOD.packets, GOOD.hops, GOOD.exchanges, GOOD.model, GOOD.windows, cross_stamps=stamps
+    )
+
+
+@pytest.mark.parametrize("name", CROSS_STAMPS)
+@few
+@given(data=st.data())
+def test_cross_stamps_with_a_bad_number_change_nothing(name, data) -> None:
+    """Fewer of them than good ones, each beside the good one that it was; one of all is told."""
+    count = len(STAMPS.rows)
+    chosen = data.draw(st.sets(st.sampled_from(range(0, count, 2)), min_size=1))
+    damage = CROSS_STAMPS[name]
+    bad = STAMPS.rows[sorted(chosen)]
+    damage.apply(bad, np.random.default_rng(data.draw(seeds)))
+    found = tied(np.insert(STAMPS.rows, sorted(chosen), bad))
+    expected = tied(STAMPS.rows)
+    assert_same_solution(found, expected)
+    told = only(found.counters.rejected)
+    before = only(expected.counters.rejected)
+    assert told == before | {damage.reason: before.get(damage.reason, 0) + len(bad)}

@@ -192,3 +192,45 @@ HOPS = {
         ),
     )
 }
+
+
+def _nothing(_rows: np.ndarray, _rng: np.random.Generator) -> None:
+    """As they are: once more."""
+
+
+CROSS_STAMPS = {
+    one.name: one
+    for one in (
+        Damage(name="a second time", reason=Reject.CROSS_STAMP_DUPLICATE, apply=_nothing),
+        Damage(
+            name="PHC off by k x 2^32 ns",
+            reason=Reject.CROSS_STAMP_CLOCK_JUMP_2_32,
+            apply=_wraps(("phc_local_ns",)),
+        ),
+        Damage(
+            name="counter off by k x 2^32 ns",
+            reason=Reject.CROSS_STAMP_CLOCK_JUMP_2_32,
+            apply=_wraps(("counter_local_ns",)),
+        ),
+        Damage(
+            name="PHC in TAI for UTC",
+            reason=Reject.CROSS_STAMP_CLOCK_JUMP_UTC_TAI,
+            apply=_shift(("phc_local_ns",), UTC_TAI_NS),
+        ),
+        Damage(
+            name="PHC from 1970",
+            reason=Reject.CROSS_STAMP_FROM_1970,
+            apply=_to_1970(("phc_local_ns",)),
+        ),
+        Damage(
+            name="counter 5 s off",
+            reason=Reject.CROSS_STAMP_CLOCK_JUMP,
+            apply=_shift(("counter_local_ns",), 5 * 10**9),
+        ),
+        Damage(
+            name="no PHC reading",
+            reason=Reject.CROSS_STAMP_NO_STAMP,
+            apply=_set("phc_local_ns", -(2**63), -(2**62) - 1),
+        ),
+    )
+}
