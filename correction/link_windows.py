@@ -42,7 +42,8 @@ LINK_WINDOW_DTYPE = np.dtype(
         ("count", np.int64),  # samples that arrived
         ("used", np.int64),  # samples that the fit saw
         ("rejected", np.int64),  # too far below the envelope, or of a clock that jumped
-        # smallest ingress - egress stamp of the kept samples, two clocks
+        # smallest ingress - egress stamp of the kept samples whose stamps are of their time, two
+        # clocks; LIMIT_NONE without one
         ("difference_ns_min", np.int64),
         ("at_a_local_ns", np.int64),  # clock of end a: the instant that the envelope refers to
         # lower envelope of ingress - egress there; serialisation and declared latencies removed
@@ -154,9 +155,10 @@ def fit_window(window: ClosedWindow, model: FabricModel, counters: JoinCounters)
     result["length_class"] = window.keys & 0xFF
     result["count"] = window.count
     kept = np.bincount(window.group, minlength=len(window.keys))
-    difference = window.rows["ingress_local_ns"] - window.rows["egress_local_ns"]
-    smallest = np.full(len(window.keys), np.iinfo(np.int64).max)
-    np.minimum.at(smallest, window.group, difference)
+    sound = window.rows[prepared.sample]
+    smallest = np.full(len(window.keys), LIMIT_NONE)
+    difference = sound["ingress_local_ns"] - sound["egress_local_ns"]
+    np.minimum.at(smallest, window.group[prepared.sample], difference)
     result["difference_ns_min"] = smallest
 
     rows = fit.envelopes

@@ -82,6 +82,8 @@ class Prepared:
     x_ns: Float64s
     """(receiver's stamp - sender's stamp) - anchors - serialisation - declared latencies."""
     capture_collector_ns: Int64s
+    sample: NDArray[np.int64]
+    """Of the samples that it was made of."""
     anchors: Anchors
     """Per window and clock, at window x number of clocks + clock."""
     disturbed: Disturbed
@@ -115,7 +117,8 @@ def prepare(
     counters.reject(Reject.OUTSIDE_WINDOWS, np.count_nonzero(~inside))
     stamped = has_stamp(samples["egress_local_ns"]) & has_stamp(samples["ingress_local_ns"])
     counters.reject(Reject.NO_STAMP, np.count_nonzero(inside & ~stamped))
-    samples, window = samples[inside & stamped], window[inside & stamped]
+    number = np.flatnonzero(inside & stamped)
+    samples, window = samples[number], window[number]
 
     ends = link_ends(model)
     link = samples["link"].astype(np.int64)
@@ -137,7 +140,7 @@ def prepare(
     keep = ~(bad[: len(link)] | bad[len(link) :])
     a_stamp, b_stamp = local[: len(link)][keep], local[len(link) :][keep]
     link, reverse, window, capture = link[keep], reverse[keep], window[keep], capture[keep]
-    samples = samples[keep]
+    samples, number = samples[keep], number[keep]
 
     # an anchor per window: a clock may be set by years between two of them
     anchor = np.zeros(len(windows) * len(model.clocks), np.int64)
@@ -151,9 +154,9 @@ def prepare(
     x = anchors.rest_ns(b_slot, b_stamp) - a_rest
     x[reverse] *= -1.0
     frame_bytes = samples["frame_bytes"].astype(np.float64)
-    for number, one in enumerate(model.links):
+    for index, one in enumerate(model.links):
         for backwards in (False, True):
-            mine = (link == number) & (reverse == backwards)
+            mine = (link == index) & (reverse == backwards)
             x[mine] -= declared_delay_ns(one, reverse=backwards, frame_bytes=frame_bytes[mine])
     return Prepared(
         window=window,
@@ -164,6 +167,7 @@ def prepare(
         a_rest_ns=a_rest,
         x_ns=x,
         capture_collector_ns=capture,
+        sample=number,
         anchors=anchors,
         disturbed=disturbed,
     )

@@ -39,6 +39,7 @@ def _prepared(
         a_rest_ns=time_s.ravel() * 1e9,
         x_ns=x.ravel(),
         capture_collector_ns=zero,
+        sample=np.arange(flat.size),
         anchors=Anchors(anchor_local_ns=np.zeros(1, np.int64)),
         disturbed=Disturbed.none(groups, 1),
     )

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from correction.link_windows import QUANTILES, LinkWindowing
+from correction.links import Reject
 from correction.model import Clock, ClockKind, FabricModel, Link, StampPoint
 from correction.records import LINK_SAMPLE_DTYPE
 
@@ -133,3 +134,31 @@ def test_the_smallest_difference_is_one_that_arrived():
     difference = samples["ingress_local_ns"] - samples["egress_local_ns"]
     for row in rows:
         assert row["difference_ns_min"] == difference[samples["reverse"] == row["reverse"]].min()
+
+
+def test_stamps_of_another_time_leave_every_statistic_alone():
+    """They are counted as having arrived, and as rejected."""
+    samples = _samples(200)
+    bad = samples[::3].copy()
+    bad["ingress_local_ns"] -= 4 * 2**32
+    rows, windowing = _rows(np.concatenate([samples, bad]))
+    good, _ = _rows(samples)
+    counts = ("count", "rejected")
+    for name in [name for name in rows.dtype.names or () if name not in counts]:
+        np.testing.assert_array_equal(rows[name], good[name], name)
+    assert (rows["count"] - good["count"]).sum() == len(bad)
+    assert (rows["rejected"] - good["rejected"]).sum() == len(bad)
+    assert windowing.counters.rejected == {Reject.CLOCK_JUMP_2_32: len(bad)}
+
+
+def test_stamps_of_another_time_on_a_busy_link_move_its_edge_by_no_more_than_thinning_does():
+    """Where a window keeps a part of what arrives, bad rows take places of good ones."""
+    samples = _samples(4_000)
+    bad = samples[::4].copy()
+    bad["ingress_local_ns"] += 37 * _S
+    rows, _ = _rows(np.concatenate([samples, bad]))
+    good, _ = _rows(samples)
+    moved = rows["at_a_local_ns"] - good["at_a_local_ns"]
+    sign = np.where(rows["reverse"], -1, 1)
+    change = rows["envelope_ns"] - good["envelope_ns"] - sign * moved * _RATE_PPB // 10**9
+    assert np.abs(change).max() <= 1
