@@ -120,6 +120,10 @@ class ClockPairLines:
         place = self._machines.setdefault(machine, len(self._machines))
         self._rows.append((self._clock_index[clock], place, phc, counter, limit))
 
+    def go_on_behind(self, before: "ClockPairLines") -> None:
+        """The next line is the one behind those that another one has read."""
+        self._number = before._number
+
     def stamps(self) -> CrossStamps:
         """What was read since the last call."""
         rows = np.array(self._rows, CROSS_STAMP_DTYPE)

@@ -40,6 +40,8 @@ class Method(StrEnum):
 
     REFERENCE = "reference"
     SPARSE_ROBUST = "sparse-robust"
+    HOLDOVER = "holdover"
+    """The clock was not reached; an older row still stands, with grown bounds."""
     NONE = "none"
 
 

@@ -6,14 +6,13 @@ buffer has no room for. Other threads read `state`, which is replaced as a whole
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from controller.collector.batch import ReportBatch
 from controller.collector.cores import Core
-from controller.collector.outputs.output import OutputCounters
-from controller.collector.outputs.pump import OutputPump
+from controller.collector.outputs.output import Output, OutputCounters
 from controller.collector.state import (
     CollectorState,
     LastReports,
@@ -50,6 +49,20 @@ class Source(Protocol):
         """Release the ports."""
 
 
+class Pump(Protocol):
+    """Where finished packets go."""
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        """Outputs whose counters are shown."""
+
+    def write(self, collection: Collection, give_up: Callable[[], bool]) -> int:
+        """Take what a drain gave; called ten times a second, also with nothing."""
+
+    def close(self) -> None:
+        """The end of the input."""
+
+
 class RunningCollector:
     """The loop over one source and one core."""
 
@@ -57,7 +70,7 @@ class RunningCollector:
         self,
         source: Source,
         core: Core,
-        pump: OutputPump,
+        pump: Pump,
         *,
         run: str,
         collector_clock_ns: Callable[[], int],
@@ -102,6 +115,14 @@ class RunningCollector:
         self._hand_over(self._core.flush(), is_ended)
         self._pump.close()
         self.state = self._picture()
+
+    def change_core(self, core: Core) -> None:
+        """Decode with another core from now on; what the present one holds is handed over.
+
+        Call it from within the loop's own thread.
+        """
+        before, self._core = self._core, core
+        self._hand_over(before.flush(), lambda: False)
 
     def _loop(self, is_ended: Callable[[], bool]) -> None:
         next_drain_ns = next_state_ns = self._monotonic_ns()

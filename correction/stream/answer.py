@@ -63,6 +63,10 @@ class TrackedWindow:
     update: Update
     links: Int64s
     """The edges of `solution`, in order: all that were measured lately."""
+    links_measured: int
+    """Links that this window measured."""
+    half_round_trip_ns: Float64s
+    """[link]: mean one-way delay of both directions; NaN where not measured now."""
     changed_links: Int64s
     """Links whose asymmetry changed: their average begins anew."""
     long_round_trips: Int64s
@@ -148,6 +152,8 @@ def answer(
         standing=solution.standing.astype(np.int64),
         update=done,
         links=solved.links,
+        links_measured=int(np.count_nonzero(window.known)),
+        half_round_trip_ns=window.half_round_trip_ns,
         changed_links=solved.changed_links,
         long_round_trips=long,
         solution=solution,

@@ -42,13 +42,20 @@ class PendingStamps:
         """Take stamps, clock indices of the model with boundary clocks."""
         if not len(stamps.rows):
             return
-        for name in stamps.machines:
-            if name not in self.machines:
-                self.machines.append(name)
         rows = stamps.rows.copy()
-        place = np.array([self.machines.index(name) for name in stamps.machines], np.int64)
+        place = np.array([self._number(name) for name in stamps.machines], np.int64)
         rows["machine"] = place[rows["machine"]]
         self.rows = np.concatenate([self.rows, rows])[-STAMPS_MAX:]
+
+    def know(self, machine: str, clock: int, limit_ns: int) -> None:
+        """A tie's limit from before."""
+        self._number(machine)
+        self.limit_ns[machine, clock] = limit_ns
+
+    def _number(self, machine: str) -> int:
+        if machine not in self.machines:
+            self.machines.append(machine)
+        return self.machines.index(machine)
 
     def new_ties(self) -> bool:
         """Fix the limits of the ties that have stamps for the first time; whether there are any."""

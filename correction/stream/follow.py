@@ -108,11 +108,12 @@ class Follower:
         """The first window that is not closed; None: nothing has been seen yet."""
         self.version = 0
         self.stamps = PendingStamps()
-        self._base = with_boundary_clocks(declared)
-        self.paths = SilentPaths(model=self._base, window_ns=window_ns)
+        self.base = with_boundary_clocks(declared)
+        self.paths = SilentPaths(model=self.base, window_ns=window_ns)
         self._path_links = self.paths.links
         self.model = extended(declared, (), self.stamps)
         """With all ties that are known."""
+        self._tied = _tied(self.model)
         self.tracker = FabricTracker(self.model)
         self.coverage = Coverage.new(len(self.model.clocks))
         self._sampler = FabricSampler(declared)
@@ -128,7 +129,7 @@ class Follower:
     def client_index(self) -> dict[str, int]:
         """Clocks that exchanges, servo lines and cross-stamps may name."""
         kinds = (ClockKind.NIC, ClockKind.PTP)
-        return {c.name: n for n, c in enumerate(self._base.clocks) if c.kind in kinds}
+        return {c.name: n for n, c in enumerate(self.base.clocks) if c.kind in kinds}
 
     def add_packets(self, packets: Packets, hops: Hops, *, sampled_elsewhere: bool = False) -> None:
         """Take finished packets in any order.
@@ -184,6 +185,17 @@ class Follower:
         made = self._closed_before(max(held) + 1) if held else []
         self._forget(self._exchanges.expire(2**62))
         return made
+
+    def begin_at(self, number: int | None) -> None:
+        """Windows before this one have been closed."""
+        self.next_number = number
+        if number is not None:
+            self._windowing.closed(number * self.window_ns)
+
+    @property
+    def lag_ns(self) -> dict[int, int]:
+        """By address of a time transmitter: the collector's clock less its own."""
+        return self._exchanges.lag_ns
 
     @property
     def late_samples(self) -> int:
@@ -255,13 +267,14 @@ class Follower:
         start, end = number * self.window_ns, (number + 1) * self.window_ns
         packets, hops = self._ptp.take(number)
         silent = self.paths.take(number, self.left_out)
-        if self.paths.links != self._path_links or self.stamps.new_ties():
-            self._extend()
-        model, servos, join = self.model, self.servos.logs, JoinCounters()
+        new_ties = self.stamps.new_ties()
+        if new_ties or self.paths.links != self._path_links:
+            self.extend()
+        model, servos = self.model, self.servos.logs
         free = free_running_exchanges(exchanges, servos)
         free = free_running_transmitters(free, servos, model)
-        samples, join = link_samples(packets, hops, free, self._base)
-        self._exchanges.learn(accept_exchanges(exchanges, self._base, JoinCounters()), packets)
+        samples, join = link_samples(packets, hops, free, self.base)
+        self._exchanges.learn(accept_exchanges(exchanges, self.base, JoinCounters()), packets)
         samples = joined([samples, boundary_samples(free, packets, hops, samples, model)])
         samples = joined([samples, silent])
         if len(self.stamps.rows):
@@ -272,18 +285,15 @@ class Follower:
         for reason in _AT_JOIN:
             self.left_out.reject(reason, join.rejected.get(reason, 0))
         self.counters.exchange_messages_joined += join.exchanges_joined
-        inner = np.array(
-            [link.cable and not link.access for link in model.links], np.bool_
-        )  # the sampler, or a collector, has their samples
         inside = (samples["capture_collector_ns"] >= start) & (
             samples["capture_collector_ns"] < end
         )
-        found: LinkSamples = samples[inside & ~inner[samples["link"]]]
+        found: LinkSamples = samples[inside & self._tied[samples["link"]]]
         return found
 
     def _forget(self, exchanges: Exchanges) -> None:
         refused = JoinCounters()
-        accept_exchanges(exchanges, self._base, refused)
+        accept_exchanges(exchanges, self.base, refused)
         for reason, count in refused.rejected.items():
             self.left_out.reject(reason, count)
 
@@ -294,26 +304,32 @@ class Follower:
 
         Offsets are against the reference: where that is another one, clocks begin anew.
         """
-        before, self._base = self._base, with_boundary_clocks(declared)
+        before, self.base = self.base, with_boundary_clocks(declared)
         self.declared = declared
         self._sampler = FabricSampler(declared)
         heard = self.paths.heard
-        self.paths = SilentPaths(model=self._base, window_ns=self.window_ns)
+        self.paths = SilentPaths(model=self.base, window_ns=self.window_ns)
         self.paths.heard = heard & self.paths.declared
-        clocks = place_of([c.name for c in before.clocks], [c.name for c in self._base.clocks])
+        clocks = place_of([c.name for c in before.clocks], [c.name for c in self.base.clocks])
         moved = {old: new for old, new in enumerate(clocks.tolist()) if new >= 0}
         self._exchanges.renumbered(moved)
         self.stamps.renumbered(moved)
         self.servos.renumbered(moved)
-        self._extend()
+        self.extend()
 
-    def _extend(self) -> None:
+    def extend(self) -> None:
         """Make the model of what is known anew, and bring everything over to it by name."""
         before, self._path_links = self.model, self.paths.links
         self.model = extended(self.declared, self.paths.links, self.stamps)
+        self._tied = _tied(self.model)
         links = place_of(link_keys(before), link_keys(self.model))
         self.tracker = moved_to(self.tracker, self.model)
         self.coverage = self.coverage.moved_to(before, self.model)
         self._windowing.moved_to(self.model, links)
         for number, parts in self._link_windows.items():
             self._link_windows[number] = [renumbered_links(rows, links) for rows in parts]
+
+
+def _tied(model: FabricModel) -> Bools:
+    """[link]: its samples are made here; those between switches by the sampler or a collector."""
+    return np.array([link.access or not link.cable for link in model.links], np.bool_)

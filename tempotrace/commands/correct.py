@@ -2,6 +2,7 @@
 """`tempotrace correct`: corrections with bounds from a recording."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from rich.table import Table
 
 from controller.fabric_file import load_fabric
 from correction.link_bounds import link_bounds
+from correction.links import Reject
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.correct_calibrate import calibrate_command
+from tempotrace.commands.correct_follow import follow
 from tempotrace.commands.correct_paths import paths
 from tempotrace.commands.correct_plan import plan_command
 from tempotrace.commands.options import FabricFile, Json
@@ -24,6 +27,7 @@ app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
 
 app.command("calibrate")(calibrate_command)
 app.command("plan")(plan_command)
+app.command("follow")(follow)
 
 CORRECTIONS_VERSION = 1
 FIRST_VERSION = 1
@@ -122,6 +126,7 @@ def _print(analysis: Analysis) -> None:
     console = Console()
     if not len(analysis.windows):
         console.print("no window holds telemetry: nothing to correct")
+        _print_rejected(console, analysis.solution.counters.rejected)
         return
     clocks = Table(
         title=f"clocks at the centre of the last of {len(analysis.windows)} windows, "
@@ -150,6 +155,19 @@ def _print(analysis: Analysis) -> None:
     _print_links(console, analysis)
     for finding in analysis.solution.findings:
         console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")
+    _print_rejected(console, analysis.solution.counters.rejected)
+
+
+def _print_rejected(console: Console, rejected: Mapping[Reject, int]) -> None:
+    """What took no part, by reason."""
+    if not rejected:
+        return
+    table = Table(title="left out")
+    table.add_column("reason")
+    table.add_column("count", justify="right")
+    for reason, count in sorted(rejected.items()):
+        table.add_row(reason.value, str(count))
+    console.print(table)
 
 
 def _print_links(console: Console, analysis: Analysis) -> None:

@@ -52,7 +52,7 @@ class FileOutput:
         self._counters = OutputCounters()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            numbers = [number for number, _path in _numbered(folder)]
+            numbers = [number for number, _path in numbered_files(folder)]
             self._number = max(numbers, default=0)
             self._stream = self._next()
         except OSError as error:
@@ -81,6 +81,11 @@ class FileOutput:
             raise OutputError(f"output file:{folder}: {error.strerror}") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"output file:{folder}: may not be written to")
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return self._folder
 
     @property
     def name(self) -> str:
@@ -120,7 +125,7 @@ class FileOutput:
         path = self._folder / f"collected-{self._number:08d}{SUFFIX}"
         stream = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL, 0o644)
         if self._keep:
-            for _number, old in _numbered(self._folder)[: -self._keep]:
+            for _number, old in numbered_files(self._folder)[: -self._keep]:
                 old.unlink()
         return stream
 
@@ -131,7 +136,7 @@ def read_folder(folder: Path) -> Iterator[Part]:
     Order holds within a run: collectors that share the work write side by side.
     """
     for own in (folder, *sorted(folder.glob(WORKER_FOLDERS))):
-        for _number, path in _numbered(own):
+        for _number, path in numbered_files(own):
             yield from read_file(path)
 
 
@@ -141,7 +146,16 @@ def read_file(path: Path) -> Iterator[Part]:
         yield from read_parts(stream, str(path))
 
 
-def _numbered(folder: Path) -> list[tuple[int, Path]]:
+def newest_parts(folder: Path) -> list[Part]:
+    """The parts of the newest files, so many that there is one, if there is any."""
+    for _number, path in reversed(numbered_files(folder)):
+        if parts := list(read_file(path)):
+            return parts
+    return []
+
+
+def numbered_files(folder: Path) -> list[tuple[int, Path]]:
+    """(number, path) of a folder's files of parts, in order."""
     found = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
     return sorted((int(match[1]), path) for match, path in found if match)
 

@@ -121,6 +121,11 @@ def read_parts(stream: BinaryIO, name: str = "<stream>") -> Iterator[Part]:
         offset += PREFIX.size + sum(sizes)
 
 
+def part_bytes(prefix: bytes, name: str = "<part>", offset: int = 0) -> int:
+    """Length of the whole part that begins with a prefix; `PartError`."""
+    return PREFIX.size + sum(_sizes(prefix, name, offset))
+
+
 def _sizes(prefix: bytes, name: str, offset: int) -> tuple[int, int]:
     """(header bytes, body bytes) from a prefix."""
     if len(prefix) < PREFIX.size:

@@ -13,7 +13,7 @@ from controller.collector.outputs.part import Rows
 from controller.collector.outputs.rows import PARTS_OVERHEAD_BYTES
 from correction.flow_paths import Flow, PathChange
 from correction.hop_windows import DEPTH_QUANTILES, RESIDENCE_QUANTILES
-from correction.link_windows import QUANTILES
+from correction.link_windows import LINK_WINDOW_DTYPE, QUANTILES, LinkWindows
 
 PATH_CHANGE_DTYPE = np.dtype(
     [
@@ -39,7 +39,7 @@ def statistics_arrays(aggregates: Aggregates, *, bytes_max: int) -> Iterator[dic
     """The statistics in pieces of at most about `bytes_max`; none when there are none."""
     room = max(bytes_max - PARTS_OVERHEAD_BYTES, 1)
     tables = {
-        "link_windows": flat(aggregates.links, {"above_ns": _names("above", QUANTILES, "ns")}),
+        "link_windows": flat(aggregates.links, _LINK_QUANTILES),
         "hop_windows": flat(
             aggregates.hops,
             {
@@ -58,6 +58,18 @@ def statistics_arrays(aggregates: Aggregates, *, bytes_max: int) -> Iterator[dic
     step = max(room // row_bytes, 1)
     for first in range(0, len(changes), step):
         yield _path_changes(changes[first : first + step])
+
+
+def link_windows_of(rows: Rows) -> LinkWindows:
+    """The rows of `link_windows` of a part; `ValueError` for what another version wrote."""
+    result = np.zeros(len(rows), LINK_WINDOW_DTYPE)
+    for name in LINK_WINDOW_DTYPE.names or ():
+        if name in _LINK_QUANTILES:
+            for column, one in enumerate(_LINK_QUANTILES[name]):
+                result[name][:, column] = rows[one]
+        else:
+            result[name] = rows[name]
+    return result
 
 
 def flat(rows: Rows, quantiles: dict[str, tuple[str, ...]]) -> Rows:
@@ -83,6 +95,9 @@ def _names(stem: str, quantiles: Sequence[float], unit: str) -> tuple[str, ...]:
     """Field names by percent: `above_p95_ns`."""
     ending = f"_{unit}" if unit else ""
     return tuple(f"{stem}_p{round(100 * level):02d}{ending}" for level in quantiles)
+
+
+_LINK_QUANTILES = {"above_ns": _names("above", QUANTILES, "ns")}
 
 
 def _path_changes(changes: Sequence[PathChange]) -> dict[str, Rows]:
