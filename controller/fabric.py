@@ -9,6 +9,7 @@ What is declared about measuring has a file of its own, `fabric_telemetry.py`.
 IP and MAC addresses are integers (`addresses.py` has their text forms).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, unique
 from ipaddress import IPv4Network, IPv6Network
@@ -43,6 +44,7 @@ __all__ = [
     "EcnThreshold",
     "Fabric",
     "FabricError",
+    "FabricFault",
     "Host",
     "IntDomain",
     "Link",
@@ -69,18 +71,31 @@ PTP_EVENT_UDP_PORT = 319
 PROTOCOL_UDP = 17
 
 
-class FabricError(Exception):
-    """A fabric file that cannot be used; `str()` is one line naming file, line and key."""
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class FabricFault:
+    """One thing that is wrong with a fabric file; sorts in the order of files and lines."""
 
-    def __init__(self, *, path: str, line: int, key: str, message: str) -> None:
-        super().__init__(path, line, key, message)
-        self.path = path
-        self.line = line
-        self.key = key
-        self.message = message
+    order: int = 0
+    """Of the file among those of the description."""
+    line: int
+    path: str
+    key: str
+    message: str
+    """What is wrong and what was expected, on one line."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.key}: {self.message}"
+
+
+class FabricError(Exception):
+    """A fabric file that cannot be used; `str()` is a line per fault, in the order of the file."""
+
+    def __init__(self, faults: Iterable[FabricFault]) -> None:
+        self.faults = tuple(sorted(set(faults)))
+        super().__init__(self.faults)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
 
 
 @unique

@@ -8,7 +8,7 @@ Fields that a packet lacks read as 0 in a switch's keys (docs/p4.md); used by
 from collections.abc import Iterator
 
 from controller.fabric import Fabric
-from controller.fabric_problem import FabricProblem, target_of
+from controller.fabric_problem import FabricProblem, SwitchIndex
 from controller.fabric_telemetry import (
     IP_ETHER_TYPES,
     PROTOCOL_ICMPV6,
@@ -63,20 +63,20 @@ def check_punt(fabric: Fabric) -> Iterator[FabricProblem]:
             )
 
 
-def check_ethernet_ptp(fabric: Fabric) -> Iterator[FabricProblem]:
+def check_ethernet_ptp(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:
     """Not every target can tag what it floods."""
     if fabric.ptp.ethernet is not EthernetPtp.TREE:
         return
-    names = {switch.name for switch in fabric.switches}
     for index, link in enumerate(fabric.links):
-        for end in (link.a, link.b):
-            if link.vlan is None or end.node not in names:
+        for key, end in (("a", link.a), ("b", link.b)):
+            if link.vlan is None or end.node not in switches:
                 continue
-            target = target_of(fabric, end.node)
+            target = switches.target(end.node)
             if not target.tags_ethernet_ptp:
                 yield FabricProblem(
                     ("links", index, "vlan"),
                     f"PTP over Ethernet leaves {end.node}, a {target.name}, with the tag that it "
                     "came with; expected no vlan, or ptp.ethernet: drop",
+                    (("ptp", "ethernet"), ("links", index, key), *switches.needs(end.node)),
                 )
                 break

@@ -6,49 +6,129 @@ Used by `fabric_check.py` only, over sound cabling.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from operator import itemgetter
 
-from controller.fabric import Fabric, Switch
+from controller.fabric import Fabric, Host, Switch
 from controller.fabric_check_telemetry import collector_paths
-from controller.fabric_problem import FabricProblem
+from controller.fabric_problem import ELSEWHERE, LINK_ENDS, SWITCH_NAMES, FabricProblem
 from controller.fabric_telemetry import IpNetwork
-from controller.yaml_positions import KeyPath, format_key
+from controller.yaml_positions import KeyPath
+
+
+@dataclass(frozen=True, slots=True)
+class _Attachment:
+    """A switch that a host is cabled to."""
+
+    switch: Switch
+    needs: tuple[KeyPath, ...]
+    """Where the switch and the link stand in the file."""
 
 
 def check_prefixes(fabric: Fabric) -> Iterator[FabricProblem]:
     """Prefixes must not overlap, and hosts lie in a prefix of the switch they are cabled to."""
-    switches = {switch.name: switch for switch in fabric.switches}
-    attached: dict[str, list[Switch]] = {}
-    for link in fabric.links:
+    attached = _attachments(fabric)
+    overlaps = [
+        *_overlaps("prefixes", [switch.prefixes for switch in fabric.switches]),
+        *_overlaps("ipv6_prefixes", [switch.ipv6_prefixes for switch in fabric.switches]),
+    ]
+    yield from overlaps
+    misplaced = [*_several_links(fabric, attached), *_outside_hosts(fabric, attached)]
+    yield from misplaced
+    if not overlaps:
+        told = {problem.path for problem in misplaced}
+        found = _elsewhere(fabric, attached)
+        yield from (problem for problem in found if problem.path not in told)
+
+
+def _attachments(fabric: Fabric) -> dict[str, list[_Attachment]]:
+    """The switches that each host is cabled to."""
+    places = {switch.name: place for place, switch in enumerate(fabric.switches)}
+    attached: dict[str, list[_Attachment]] = {host.name: [] for host in fabric.hosts}
+    for index, link in enumerate(fabric.links):
         for near, far in ((link.a, link.b), (link.b, link.a)):
-            if far.node in switches and near.node not in switches:
-                attached.setdefault(near.node, []).append(switches[far.node])
-    yield from _overlaps("prefixes", [switch.prefixes for switch in fabric.switches])
-    yield from _overlaps("ipv6_prefixes", [switch.ipv6_prefixes for switch in fabric.switches])
-    yield from _elsewhere(fabric, attached)
-    for index, host in enumerate(fabric.hosts):
-        for switch in attached[host.name]:
-            path: KeyPath = ("hosts", index, "ip")
-            if len(attached[host.name]) > 1 and (switch.prefixes or switch.ipv6_prefixes):
-                yield FabricProblem(
-                    path,
-                    f"host {host.name} has several links, but {switch.name} declares prefixes; "
-                    "expected none, so that every switch has a route to the host itself",
+            if far.node in places and near.node in attached:
+                place = places[far.node]
+                needs: tuple[KeyPath, ...] = (
+                    ("links", index, "a"),
+                    ("links", index, "b"),
+                    ("switches", place, "name"),
                 )
+                attached[near.node].append(_Attachment(fabric.switches[place], needs))
+    return attached
+
+
+def _several_links(
+    fabric: Fabric, attached: dict[str, list[_Attachment]]
+) -> Iterator[FabricProblem]:
+    for index, host in enumerate(fabric.hosts):
+        if len(attached[host.name]) < 2:
+            continue
+        ends = tuple(path for one in attached[host.name] for path in one.needs)
+        for one in attached[host.name]:
+            if one.switch.prefixes or one.switch.ipv6_prefixes:
+                yield FabricProblem(
+                    ("hosts", index, "ip"),
+                    f"host {host.name} has several links, but {one.switch.name} declares prefixes; "
+                    "expected none, so that every switch has a route to the host itself",
+                    (*ends, ("hosts", index, "name")),
+                )
+
+
+def _outside_hosts(
+    fabric: Fabric, attached: dict[str, list[_Attachment]]
+) -> Iterator[FabricProblem]:
+    """Hosts outside of their switch's prefixes; if that is all of them, the prefixes are wrong."""
+    places = {switch.name: place for place, switch in enumerate(fabric.switches)}
+    for key, section in (("ip", "prefixes"), ("ipv6", "ipv6_prefixes")):
+        inside: dict[str, int] = {}
+        outside: dict[str, list[FabricProblem]] = {}
+        for index, host in enumerate(fabric.hosts):
+            address = _address(host, key)
+            if address is None or len(attached[host.name]) != 1:
                 continue
-            yield from _outside(path, IPv4Address(host.ip), switch, switch.prefixes)
-            if host.ipv6 is not None:
-                address = IPv6Address(host.ipv6)
-                yield from _outside(("hosts", index, "ipv6"), address, switch, switch.ipv6_prefixes)
+            (one,) = attached[host.name]
+            switch = one.switch
+            prefixes: Sequence[IpNetwork] = switch.prefixes
+            if key == "ipv6":
+                prefixes = switch.ipv6_prefixes
+            if not prefixes or any(address in prefix for prefix in prefixes):
+                inside[switch.name] = inside.get(switch.name, 0) + 1
+                continue
+            listed = ", ".join(str(prefix) for prefix in prefixes)
+            outside.setdefault(switch.name, []).append(
+                FabricProblem(
+                    ("hosts", index, key),
+                    f"{address} is outside the prefixes of {switch.name}; "
+                    f"expected an address in {listed}",
+                    (*one.needs, ("switches", places[switch.name], section)),
+                )
+            )
+        for name, problems in outside.items():
+            if inside.get(name) or len(problems) < 2:
+                yield from problems
+                continue
+            yield FabricProblem(
+                ("switches", places[name], section),
+                f"none of the {len(problems)} hosts cabled to {name} lies in them; "
+                "expected the ranges of its hosts",
+                tuple(path for problem in problems for path in problem.depends_on),
+            )
 
 
-def _elsewhere(fabric: Fabric, attached: dict[str, list[Switch]]) -> Iterator[FabricProblem]:
+def _address(host: Host, key: str) -> IPv4Address | IPv6Address | None:
+    if key == "ip":
+        return IPv4Address(host.ip)
+    return None if host.ipv6 is None else IPv6Address(host.ipv6)
+
+
+def _elsewhere(fabric: Fabric, attached: dict[str, list[_Attachment]]) -> Iterator[FabricProblem]:
     """What a switch declares as its own is behind that switch."""
     found: list[tuple[KeyPath, IPv4Address | IPv6Address, set[str]]] = []
     for index, host in enumerate(fabric.hosts):
-        names = {switch.name for switch in attached[host.name]}
+        names = {one.switch.name for one in attached[host.name]}
         found.append((("hosts", index, "ip"), IPv4Address(host.ip), names))
         if host.ipv6 is not None:
             found.append((("hosts", index, "ipv6"), IPv6Address(host.ipv6), names))
@@ -78,6 +158,11 @@ def _elsewhere(fabric: Fabric, attached: dict[str, list[Switch]]) -> Iterator[Fa
                 path,
                 f"{address} is in a prefix of {name}, but not cabled to it; "
                 "expected an address outside",
+                (
+                    *LINK_ENDS,
+                    *(("switches", "*", "prefixes"), SWITCH_NAMES),
+                    *((*path[:-1], "name"), (*path[:-1], "attached")),
+                ),
             )
 
 
@@ -92,19 +177,7 @@ def _overlaps(key: str, prefixes: Sequence[Sequence[IpNetwork]]) -> Iterator[Fab
             first, second = sorted(((before_path, str(before)), (path, str(prefix))))
             yield FabricProblem(
                 second[0],
-                f"{second[1]} overlaps {format_key(first[0])}; expected prefixes that do not",
+                f"{second[1]} overlaps {ELSEWHERE}; expected prefixes that do not",
+                (first[0],),
+                first[0],
             )
-
-
-def _outside(
-    path: KeyPath,
-    address: IPv4Address | IPv6Address,
-    switch: Switch,
-    prefixes: Sequence[IpNetwork],
-) -> Iterator[FabricProblem]:
-    if prefixes and not any(address in prefix for prefix in prefixes):
-        listed = ", ".join(str(prefix) for prefix in prefixes)
-        yield FabricProblem(
-            path,
-            f"{address} is outside the prefixes of {switch.name}; expected an address in {listed}",
-        )

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the measuring sections must satisfy beyond their types; used by `fabric_check.py` only."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
 from controller.addresses import format_ip, format_mac
 from controller.fabric import Fabric, PtpRole
 from controller.fabric_check_matches import check_ethernet_ptp, check_prefix_of_ipv4, check_punt
 from controller.fabric_problem import (
+    ELSEWHERE,
+    HOST_NAMES,
+    SWITCH_NAMES,
+    TENANT_NAMES,
     FabricProblem,
+    SwitchIndex,
+    all_known,
     device_port,
     known,
     repeats,
     switch_port,
-    target_of,
 )
 from controller.fabric_telemetry import HostOrPrefix, LinkEnd, Watchlist, WatchMode, WatchTraffic
 from controller.ptp_entries import STAMP_UNIT_NS_MAX
 from controller.report_entries import LATENCY_MAX
 from controller.watchlist import roce_entry_count_max
-from controller.yaml_positions import KeyPath, format_key
+from controller.yaml_positions import KeyPath
 from correction.model import ClockKind
 
 NODE_ID_BIT = 0x8000
@@ -32,15 +37,18 @@ INT_STACK_WORDS_MAX = 252
 """What an INT-MD stack can hold (INT v2.1 section 5.2)."""
 
 
-def check_measuring(fabric: Fabric) -> Iterator[FabricProblem]:
+CLASSES: KeyPath = ("qos", "classes")
+
+
+def check_measuring(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:
     """Problems of collectors, watchlists, reports, probes and transparent clocks."""
-    yield from _collectors(fabric)
+    yield from _collectors(fabric, switches)
     yield from _watchlists(fabric)
-    yield from _reports(fabric)
+    yield from _reports(fabric, switches)
     yield from _probes(fabric)
     yield from check_punt(fabric)
     yield from _transparent_clocks(fabric)
-    yield from check_ethernet_ptp(fabric)
+    yield from check_ethernet_ptp(fabric, switches)
 
 
 def collector_paths(fabric: Fabric) -> list[KeyPath]:
@@ -61,8 +69,7 @@ def collector_addresses(
     )
 
 
-def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
-    switches = {switch.name: switch for switch in fabric.switches}
+def _collectors(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:
     cabled: dict[LinkEnd, KeyPath] = {}
     for index, link in enumerate(fabric.links):
         cabled |= {link.a: ("links", index, "a"), link.b: ("links", index, "b")}
@@ -72,8 +79,10 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
         if switch.report_port is None and out_of_band:
             yield FabricProblem(
                 ("switches", index, "report_port"),
-                f"missing key, and {format_key(out_of_band[0])} is not attached to a switch; "
+                f"missing key, and {ELSEWHERE} is not attached to a switch; "
                 "expected the port that leads there",
+                (out_of_band[0],),
+                out_of_band[0],
             )
     for path, collector in zip(paths, fabric.collectors, strict=True):
         end = collector.attached
@@ -81,17 +90,19 @@ def _collectors(fabric: Fabric) -> Iterator[FabricProblem]:
             continue
         where: KeyPath = (*path, "attached")
         if end.node not in switches:
-            yield FabricProblem(
-                where, f"there is no switch {end.node!r}; expected a switch of this file"
+            yield from all_known(
+                [(where, end.node)], (), "switch", (SWITCH_NAMES,), expected="a switch of this file"
             )
             continue
         if end in cabled:
             yield FabricProblem(
                 where,
-                f"port {end} is used by {format_key(cabled[end])} already; expected a free port",
+                f"port {end} is used by {ELSEWHERE} already; expected a free port",
+                (cabled[end],),
+                cabled[end],
             )
         cabled[end] = where
-        yield from switch_port(where, end, switches[end.node], target_of(fabric, end.node))
+        yield from switch_port(where, end, switches)
     yield from repeats(
         [
             ((*path, "destination_id"), collector.destination_id)
@@ -108,7 +119,11 @@ def _watchlists(fabric: Fabric) -> Iterator[FabricProblem]:
             yield from _roce(fabric, watchlist, path)
         for position, tenant in enumerate(watchlist.tenants):
             yield from known(
-                (*path, "tenants", position), tenant, [t.name for t in fabric.tenants], "tenant"
+                (*path, "tenants", position),
+                tenant,
+                [t.name for t in fabric.tenants],
+                "tenant",
+                (TENANT_NAMES,),
             )
 
 
@@ -120,6 +135,7 @@ def _roce(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[Fabri
         watchlist.traffic_class or "",
         [c.name for c in fabric.qos.classes if c.marked_dscp is not None or not writes],
         "traffic class with a marked_dscp named" if writes else "traffic class",
+        (("qos", "classes", "*", "name"), ("qos", "classes", "*", "marked_dscp")),
     )
     for key, given, wanted, what in (
         ("instruction_bitmap", watchlist.instruction_bitmap > 0, mode is not WatchMode.EXEMPT, ""),
@@ -146,6 +162,7 @@ def _roce(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[Fabri
             (*path, "class"),
             f"class {watched.name!r} has the odd DSCP {watched.dscp}, which marks INT; expected a "
             "class with an even one",
+            (CLASSES,),
         )
     if watchlist.change_only and mode is not WatchMode.XD:
         yield FabricProblem(
@@ -170,7 +187,7 @@ def _roce(fabric: Fabric, watchlist: Watchlist, path: KeyPath) -> Iterator[Fabri
         yield FabricProblem(
             (*path, "sources"), "given together with tenants; expected one of the two"
         )
-    host_names = [host.name for host in fabric.hosts]
+    host_names = {host.name: None for host in fabric.hosts}
     yield from _peers(watchlist.sources, (*path, "sources"), host_names)
     yield from _peers(watchlist.destinations, (*path, "destinations"), host_names)
     count = roce_entry_count_max(fabric, watchlist)
@@ -196,18 +213,18 @@ def _stack(watchlist: Watchlist, path: KeyPath) -> Iterator[FabricProblem]:
 
 
 def _peers(
-    peers: tuple[HostOrPrefix, ...], path: KeyPath, host_names: list[str]
+    peers: tuple[HostOrPrefix, ...], path: KeyPath, host_names: Collection[str]
 ) -> Iterator[FabricProblem]:
     for position, peer in enumerate(peers):
         if isinstance(peer, str):
-            yield from known((*path, position), peer, host_names, "host")
+            yield from known((*path, position), peer, host_names, "host", (HOST_NAMES,))
 
 
-def _reports(fabric: Fabric) -> Iterator[FabricProblem]:
+def _reports(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:
     marked = {c.marked_dscp for c in fabric.qos.classes if c.marked_dscp is not None}
     if fabric.reports.dscp in marked:
         yield _marked(("reports", "dscp"), fabric.reports.dscp)
-    switches = [switch.name for switch in fabric.switches]
+    names = [switch.name for switch in fabric.switches]
     units_ns = [m.stamp_unit_ns for m in fabric.models if m.kind is ClockKind.SWITCH]
     keys: list[tuple[KeyPath, Hashable]] = []
     for index, queue in enumerate(fabric.reports.queues):
@@ -216,13 +233,15 @@ def _reports(fabric: Fabric) -> Iterator[FabricProblem]:
             -(-queue.latency_ns // unit_ns) >= LATENCY_MAX for unit_ns in units_ns
         ):
             yield FabricProblem(
-                (*path, "latency_ns"), f"{queue.latency_ns} is too much; expected below 2^32 units"
+                (*path, "latency_ns"),
+                f"{queue.latency_ns} is too much; expected below 2^32 units",
+                (("models", "*", "stamp_unit_ns"), ("models", "*", "kind")),
             )
         for position, end in enumerate(queue.ports):
             where: KeyPath = (*path, "ports", position)
-            yield from known(where, end.node, switches, "switch")
+            yield from known(where, end.node, names, "switch", (SWITCH_NAMES,))
             if end.node in switches:
-                yield from device_port(where, end, target_of(fabric, end.node))
+                yield from device_port(where, end, switches)
             keys.append(((*path, "ports", position), f"{queue.queue} of {end}"))
         if not queue.ports:
             keys.append(((*path, "queue"), f"{queue.queue}"))
@@ -261,7 +280,7 @@ def _probes(fabric: Fabric) -> Iterator[FabricProblem]:
 
 
 def _marked(path: KeyPath, dscp: int) -> FabricProblem:
-    return FabricProblem(path, f"{dscp} marks packets with INT; expected another DSCP")
+    return FabricProblem(path, f"{dscp} marks packets with INT; expected another DSCP", (CLASSES,))
 
 
 def _transparent_clocks(fabric: Fabric) -> Iterator[FabricProblem]:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read `fabric.yaml` into a `Fabric`, or say in one line what is wrong and what was expected.
+"""Read `fabric.yaml` into a `Fabric`, or say, a line each, all that is wrong and what was expected.
 
-Three passes: YAML with the line of every key, the JSON Schema, then what a schema cannot say
-(`fabric_check.py`). The first problem in the order of the file is raised.
+Three passes: YAML with the line of every key (`fabric_document.py`), the JSON Schema, then what a
+schema cannot say (`fabric_check.py`). Values that a pass refuses are replaced for the next one
+(`fabric_repair.py`), so that all errors are told at once.
 """
 
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from typing import TypeAlias
 
-from controller.addresses import parse_mac
+from controller.addresses import parse_ip, parse_ipv6, parse_mac
 from controller.fabric import (
     LINK_LATENCY_NS_MAX,
     PROPAGATION_NS_PER_M_MAX,
@@ -16,6 +20,7 @@ from controller.fabric import (
     EcnThreshold,
     Fabric,
     FabricError,
+    FabricFault,
     Host,
     IntDomain,
     Link,
@@ -31,76 +36,94 @@ from controller.fabric import (
     TrafficClass,
 )
 from controller.fabric_check import check_fabric
+from controller.fabric_document import FabricDocument, document_of, read_document
 from controller.fabric_file_telemetry import (
-    BadValue,
     Node,
     read_collectors,
     read_ecmp,
-    read_ip,
-    read_ipv6,
-    read_ipv6_prefix,
-    read_prefix,
     read_probes,
     read_punt,
     read_reports,
     read_watchlist,
 )
-from controller.fabric_schema import FileProblem, schema_problems
+from controller.fabric_problem import FabricProblem
+from controller.fabric_repair import UNKNOWN_ITEM, Doubt, repaired
+from controller.fabric_schema import fabric_schema, schema_problems
 from controller.fabric_telemetry import EthernetPtp
 from controller.targets import BMV2
 from controller.telemetry.dialect import STANDARD
-from controller.yaml_positions import (
-    KeyPath,
-    YamlProblem,
-    format_key,
-    parse_yaml,
-)
+from controller.yaml_positions import KeyPath
 from correction.model import UNCALIBRATED_NS, ClockKind, StampPoint
 
-
-def load_fabric(path: str | Path) -> Fabric:
-    """The fabric that the file describes; FabricError names file, line, key and expectation."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FabricError(
-            path=str(path), line=1, key="(file)", message=f"{error.reason}; expected UTF-8 text"
-        ) from error
-    except OSError as error:
-        raise FabricError(
-            path=str(path),
-            line=1,
-            key="(file)",
-            message=f"{error.strerror or error}; expected a fabric description",
-        ) from error
-    return parse_fabric(text, path=str(path))
+FabricCheck: TypeAlias = Callable[[Fabric], Iterable[FabricProblem]]
+"""A check of a usable fabric that not everybody who reads the file asks for."""
 
 
-def parse_fabric(text: str, *, path: str = "fabric.yaml") -> Fabric:
-    """The fabric that the text describes; `path` is what errors call the file."""
-    try:
-        document = parse_yaml(text)
-    except YamlProblem as problem:
-        raise FabricError(
-            path=path, line=problem.line, key=problem.key, message=problem.message
-        ) from problem
-    problems = sorted(schema_problems(document))
-    if not problems:
-        assert isinstance(document.value, dict)
-        try:
-            fabric = _fabric(document.value)
-        except BadValue as bad:
-            problems = [FileProblem(document.line_of(bad.path), bad.path, bad.message)]
-        else:
-            problems = sorted(
-                FileProblem(document.line_of(path), path, found.message)
-                for found in check_fabric(fabric)
-                for path in (_in_file(found.path, document.value),)
-            )
-            if not problems:
-                return fabric
-    first = problems[0]
-    raise FabricError(path=path, line=first.line, key=format_key(first.path), message=first.message)
+def load_fabric(path: str | Path, *, check: FabricCheck | None = None) -> Fabric:
+    """The fabric that the file and what it includes describe.
+
+    FabricError names file, line, key and expectation of all that is wrong. check: what the fabric
+    must satisfy besides.
+    """
+    return _load(read_document(path), check)
+
+
+def parse_fabric(
+    text: str, *, path: str = "fabric.yaml", check: FabricCheck | None = None
+) -> Fabric:
+    """The fabric that the text describes; `path` is what errors call the file, and includes are
+    relative to."""
+    return _load(document_of(text, path), check)
+
+
+def _load(document: FabricDocument, check: FabricCheck | None) -> Fabric:
+    unknown = _unknown(document)
+    problems = [
+        problem
+        for problem in (schema_problems(document.value) if () not in unknown else [])
+        if not Doubt(unknown).about(problem.path)
+    ]
+    faults = [document.fault(problem.path, problem.message) for problem in problems]
+    faults += document.faults
+    if not faults and isinstance(document.value, dict):
+        fabric = _fabric(document.value)
+        found = check_fabric(fabric)
+        if not found and check is not None:
+            found = list(check(fabric))
+        if not found:
+            return fabric
+        raise FabricError(_named(document, found))
+    if isinstance(document.value, dict) and () not in unknown:
+        mended = repaired(document.value, problems, unknown)
+        if mended is not None:
+            value, doubt = mended
+            faults += _named(document, check_fabric(_fabric(value), doubt))
+    raise FabricError(faults)
+
+
+def _unknown(document: FabricDocument) -> set[KeyPath]:
+    """Paths of what could not be read; with a file missing, parts of every section."""
+    unknown = set(document.broken)
+    if document.files_lost and isinstance(document.value, dict):
+        for section in fabric_schema()["properties"]:
+            if isinstance(document.value.get(section), list):
+                unknown.add((section, UNKNOWN_ITEM))
+            elif section not in document.value:
+                unknown.add((section,))
+    return unknown
+
+
+def _named(document: FabricDocument, found: Iterable[FabricProblem]) -> Iterator[FabricFault]:
+    """The problems by file, line and key."""
+    assert isinstance(document.value, dict)
+    for problem in found:
+        path = _in_file(problem.path, document.value)
+
+        def other(elsewhere: KeyPath, here: KeyPath = path) -> str:
+            assert isinstance(document.value, dict)
+            return document.key(_in_file(elsewhere, document.value), here)
+
+        yield document.fault(path, problem.text(other))
 
 
 def _in_file(path: KeyPath, document: Node) -> KeyPath:
@@ -143,25 +166,21 @@ def _fabric(node: Node) -> Fabric:
         ),
         link_latency_ns_max=float(node.get("link_latency_ns_max", LINK_LATENCY_NS_MAX)),
         qos=_qos(node["qos"]),
-        watchlists=tuple(
-            read_watchlist(item, index) for index, item in enumerate(node.get("watchlists", []))
-        ),
+        watchlists=tuple(read_watchlist(item) for item in node.get("watchlists", [])),
         tenants=tuple(Tenant(name=item["name"]) for item in node["tenants"]),
         models=tuple(_model(item) for item in node["models"]),
-        switches=tuple(_switch(item, index) for index, item in enumerate(node["switches"])),
+        switches=tuple(_switch(item) for item in node["switches"]),
         hosts=tuple(
             Host(
                 name=item["name"],
                 model=item["model"],
-                ip=read_ip(item["ip"], ("hosts", index, "ip")),
+                ip=parse_ip(item["ip"]),
                 mac=parse_mac(item["mac"]),
                 tenant=item["tenant"],
-                ipv6=(
-                    read_ipv6(item["ipv6"], ("hosts", index, "ipv6")) if "ipv6" in item else None
-                ),
+                ipv6=parse_ipv6(item["ipv6"]) if "ipv6" in item else None,
                 machine=item.get("machine"),
             )
-            for index, item in enumerate(node["hosts"])
+            for item in node["hosts"]
         ),
         links=tuple(_link(item) for item in node["links"]),
         ecmp=read_ecmp(node.get("ecmp", {})),
@@ -226,22 +245,15 @@ def _number(node: Node, key: str) -> float | None:
     return float(node[key]) if key in node else None
 
 
-def _switch(node: Node, index: int) -> Switch:
-    path: KeyPath = ("switches", index)
+def _switch(node: Node) -> Switch:
     return Switch(
         name=node["name"],
         node_id=node["node_id"],
         model=node["model"],
-        ip=read_ip(node["ip"], (*path, "ip")),
+        ip=parse_ip(node["ip"]),
         mac=parse_mac(node["mac"]),
-        prefixes=tuple(
-            read_prefix(text, (*path, "prefixes", position))
-            for position, text in enumerate(node.get("prefixes", []))
-        ),
-        ipv6_prefixes=tuple(
-            read_ipv6_prefix(text, (*path, "ipv6_prefixes", position))
-            for position, text in enumerate(node.get("ipv6_prefixes", []))
-        ),
+        prefixes=tuple(map(IPv4Network, node.get("prefixes", []))),
+        ipv6_prefixes=tuple(map(IPv6Network, node.get("ipv6_prefixes", []))),
         tier=node.get("tier"),
         interfaces=tuple((item["port"], item["interface"]) for item in node.get("interfaces", [])),
         report_port=node.get("report_port"),

@@ -5,18 +5,16 @@ Takes mappings that have passed the schema; used by `fabric_file.py` only.
 """
 
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, ip_network
 from typing import Any
 
-from controller.addresses import parse_ip, parse_ipv6, parse_mac
-from controller.fabric_schema import shown
+from controller.addresses import parse_ip, parse_mac
 from controller.fabric_telemetry import (
     DEFAULT_PUNT,
     Collector,
     DropReport,
     Ecmp,
     HostOrPrefix,
-    IpNetwork,
     LinkEnd,
     Probes,
     PuntRule,
@@ -28,107 +26,22 @@ from controller.fabric_telemetry import (
     WatchMode,
     WatchTraffic,
 )
-from controller.yaml_positions import KeyPath
 
 Node = dict[str, Any]
 """A mapping that has passed the schema."""
-
-NO_DEVICE = (0, 127)
-"""First octets of addresses that are this host's own, or nobody's (RFC 6890)."""
-IPV4_MULTICAST = 0xE
-"""First four bits of multicast; above it are reserved addresses and broadcast."""
-IPV6_MULTICAST = 0xFF
-IPV6_LOOPBACK = 1
-
-
-class BadValue(Exception):
-    """A text that the schema's pattern lets through, but that is no such value."""
-
-    def __init__(self, path: KeyPath, message: str) -> None:
-        super().__init__(path, message)
-        self.path = path
-        self.message = message
-
-
-def read_ip(text: str, path: KeyPath) -> int:
-    """An IPv4 address of a device: not one of a group, of everybody or of nobody."""
-    try:
-        ip = parse_ip(text)
-    except ValueError as error:
-        raise BadValue(
-            path, f"{shown(text)} is not valid; expected an IPv4 address such as 10.0.1.2"
-        ) from error
-    if ip >> 24 in NO_DEVICE or ip >> 28 >= IPV4_MULTICAST:
-        raise BadValue(
-            path, f"{shown(text)} is no device's; expected a unicast address such as 10.0.1.2"
-        )
-    return ip
-
-
-def read_ipv6(text: str, path: KeyPath) -> int:
-    """An IPv6 address of a device."""
-    try:
-        ip = parse_ipv6(text)
-    except ValueError as error:
-        raise BadValue(
-            path, f"{shown(text)} is not valid; expected an IPv6 address such as fd00:0:1::2"
-        ) from error
-    if ip <= IPV6_LOOPBACK or ip >> 120 == IPV6_MULTICAST:
-        raise BadValue(
-            path, f"{shown(text)} is no device's; expected a unicast address such as fd00:0:1::2"
-        )
-    return ip
-
-
-def read_prefix(text: str, path: KeyPath) -> IPv4Network:
-    """An IPv4 prefix."""
-    try:
-        return IPv4Network(text)
-    except ValueError as error:
-        raise BadValue(
-            path,
-            f"{shown(text)} is not valid; expected an IPv4 prefix without host bits "
-            "such as 10.0.1.0/24",
-        ) from error
-
-
-def read_ipv6_prefix(text: str, path: KeyPath) -> IPv6Network:
-    """An IPv6 prefix."""
-    try:
-        return IPv6Network(text)
-    except ValueError as error:
-        raise BadValue(
-            path,
-            f"{shown(text)} is not valid; expected an IPv6 prefix without host bits "
-            "such as fd00:0:1::/64",
-        ) from error
-
-
-def _network(text: str, path: KeyPath) -> IpNetwork:
-    try:
-        return ip_network(text)
-    except ValueError as error:
-        raise BadValue(
-            path,
-            f"{shown(text)} is not valid; expected a prefix without host bits "
-            "such as 10.0.1.0/24 or fd00:0:1::/64",
-        ) from error
 
 
 def read_collectors(node: Node) -> tuple[Collector, ...]:
     """Those of `collectors`, or the one of `collector`."""
     if "collector" in node:
-        return (_collector(node["collector"], ("collector",), 0),)
-    return tuple(
-        _collector(item, ("collectors", index), index)
-        for index, item in enumerate(node["collectors"])
-    )
+        return (_collector(node["collector"], 0),)
+    return tuple(_collector(item, index) for index, item in enumerate(node["collectors"]))
 
 
-def _collector(node: Node, path: KeyPath, index: int) -> Collector:
+def _collector(node: Node, index: int) -> Collector:
     attached = node.get("attached")
     return Collector(
-        ip=read_ip(node["ip"], (*path, "ip")),
+        ip=parse_ip(node["ip"]),
         mac=parse_mac(node["mac"]),
         udp_port=node["udp_port"],
         attached=None if attached is None else LinkEnd.parse(attached),
@@ -136,9 +49,8 @@ def _collector(node: Node, path: KeyPath, index: int) -> Collector:
     )
 
 
-def read_watchlist(node: Node, index: int) -> Watchlist:
+def read_watchlist(node: Node) -> Watchlist:
     """One watchlist."""
-    path: KeyPath = ("watchlists", index)
     return Watchlist(
         name=node["name"],
         traffic=WatchTraffic(node["traffic"]),
@@ -148,8 +60,8 @@ def read_watchlist(node: Node, index: int) -> Watchlist:
         remaining_hop_count=node.get("remaining_hop_count"),
         change_only=node.get("change_only", False),
         tenants=tuple(node.get("tenants", [])),
-        sources=_peers(node.get("sources", []), (*path, "sources")),
-        destinations=_peers(node.get("destinations", []), (*path, "destinations")),
+        sources=_peers(node.get("sources", [])),
+        destinations=_peers(node.get("destinations", [])),
         opcodes=tuple(node.get("opcodes", [])),
         dest_qps=tuple(node.get("dest_qps", [])),
         syndromes=tuple(Syndrome(text) for text in node.get("syndromes", [])),
@@ -159,11 +71,8 @@ def read_watchlist(node: Node, index: int) -> Watchlist:
     )
 
 
-def _peers(texts: Iterable[str], path: KeyPath) -> tuple[HostOrPrefix, ...]:
-    return tuple(
-        _network(text, (*path, position)) if "/" in text else text
-        for position, text in enumerate(texts)
-    )
+def _peers(texts: Iterable[str]) -> tuple[HostOrPrefix, ...]:
+    return tuple(ip_network(text) if "/" in text else text for text in texts)
 
 
 def read_ecmp(node: Node) -> Ecmp:
@@ -201,17 +110,16 @@ def read_reports(node: Node) -> Reports:
         drops=tuple(
             DropReport(
                 reasons=tuple(item.get("reasons", [])),
-                source=_optional_prefix(item, ("reports", "drops", index, "source")),
-                destination=_optional_prefix(item, ("reports", "drops", index, "destination")),
+                source=_prefix(item.get("source")),
+                destination=_prefix(item.get("destination")),
             )
-            for index, item in enumerate(node.get("drops", []))
+            for item in node.get("drops", [])
         ),
     )
 
 
-def _optional_prefix(node: Node, path: KeyPath) -> IPv4Network | None:
-    text = node.get(str(path[-1]))
-    return None if text is None else read_prefix(text, path)
+def _prefix(text: str | None) -> IPv4Network | None:
+    return None if text is None else IPv4Network(text)
 
 
 def read_probes(node: Node | None) -> Probes | None:
@@ -238,11 +146,7 @@ def read_punt(items: list[Node] | None) -> tuple[PuntRule, ...]:
             protocol=item.get("protocol"),
             l4_dst_port=item.get("l4_dst_port"),
             icmp_types=tuple(item.get("icmp_types", [])),
-            destination=(
-                _network(item["destination"], ("punt", index, "destination"))
-                if "destination" in item
-                else None
-            ),
+            destination=ip_network(item["destination"]) if "destination" in item else None,
         )
-        for index, item in enumerate(items)
+        for item in items
     )

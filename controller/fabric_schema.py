@@ -17,15 +17,16 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 
-from controller.yaml_positions import KeyPath, PlainValue, YamlDocument
+from controller.fabric_formats import format_checker
+from controller.fabric_schema_quick import QuickSchema
+from controller.yaml_positions import KeyPath, PlainValue
 
 _Schema = dict[str, Any]
 
 
-class FileProblem(NamedTuple):
-    """A rule that the file breaks, and where; sorts in the order of the file."""
+class ValueProblem(NamedTuple):
+    """A rule that a value of the file breaks."""
 
-    line: int
     path: KeyPath
     message: str
 
@@ -48,50 +49,63 @@ def _validator() -> Validator:
     strict: type[Validator] = extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, type_checker=integers
     )
-    return strict(fabric_schema())
+    return strict(fabric_schema(), format_checker=format_checker())
 
 
-def schema_problems(document: YamlDocument) -> list[FileProblem]:
-    """What is wrong with the document by itself, in no order."""
-    problems = list(_value_problems(document.value, document))
-    problems += _collector_problems(document)
+@cache
+def _quick() -> QuickSchema:
+    return QuickSchema(_validator())
+
+
+def satisfies(value: object, part: _Schema) -> bool:
+    """Whether the value satisfies a part of the schema."""
+    return _quick().satisfied(value, part)
+
+
+def schema_problems(document: PlainValue) -> list[ValueProblem]:
+    """What is wrong with the values by themselves, in no order."""
+    problems = [*_value_problems(document), *_collector_problems(document)]
     unusable = {problem.path for problem in problems}
     return problems + [found for found in _rule_problems(document) if found.path not in unusable]
 
 
-def _value_problems(
-    value: PlainValue, document: YamlDocument, path: KeyPath = ()
-) -> Iterator[FileProblem]:
+def _value_problems(value: PlainValue, path: KeyPath = ()) -> Iterator[ValueProblem]:
     """Values that YAML has but no key of the file can hold, and that a schema lets through."""
     match value:
         case dict():
             for key, item in value.items():
-                yield from _value_problems(item, document, (*path, key))
+                if isinstance(item, (dict, list)) or not _sound(item):
+                    yield from _value_problems(item, (*path, key))
         case list():
             for index, item in enumerate(value):
-                yield from _value_problems(item, document, (*path, index))
+                if isinstance(item, (dict, list)) or not _sound(item):
+                    yield from _value_problems(item, (*path, index))
         case float() if not math.isfinite(value):
-            message = f"{shown(value)} is not finite; expected a finite number"
-            yield FileProblem(document.line_of(path), path, message)
+            yield ValueProblem(path, f"{shown(value)} is not finite; expected a finite number")
         case str() if not value.isprintable():
             message = f"{shown(value)} is not valid; expected a text without control characters"
-            yield FileProblem(document.line_of(path), path, message)
+            yield ValueProblem(path, message)
         case _:
             pass
 
 
-def _collector_problems(document: YamlDocument) -> Iterator[FileProblem]:
+def _sound(value: PlainValue) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, str) or value.isprintable()
+
+
+def _collector_problems(document: PlainValue) -> Iterator[ValueProblem]:
     """One collector or a list of them: a schema could say so, but not in one line."""
-    if not isinstance(document.value, dict):
+    if not isinstance(document, dict):
         return
-    given = {"collector", "collectors"} & document.value.keys()
-    path: KeyPath = ("collectors",) if len(given) == 2 else ("collector",)
+    given = {"collector", "collectors"} & document.keys()
     if len(given) == 2:
         message = "given together with collector; expected one of the two"
-        yield FileProblem(document.line_of(path), path, message)
-    elif not given and not _misspelt(document.value, "collector"):
+        yield ValueProblem(("collectors",), message)
+    elif not given and not _misspelt(document, "collector"):
         what = fabric_schema()["$defs"]["collector"]["description"]
-        yield FileProblem(document.line_of(path), path, f"missing key; expected {what}")
+        yield ValueProblem(("collector",), f"missing key; expected {what}")
 
 
 def _misspelt(value: Mapping[str, PlainValue], key: str) -> bool:
@@ -100,16 +114,43 @@ def _misspelt(value: Mapping[str, PlainValue], key: str) -> bool:
     return bool(difflib.get_close_matches(key, unknown, n=1))
 
 
-def _rule_problems(document: YamlDocument) -> Iterator[FileProblem]:
-    errors = list(_validator().iter_errors(document.value))
-    misspelt = {tuple(e.absolute_path) for e in errors if e.validator == "additionalProperties"}
-    for error in errors:
-        path: KeyPath = tuple(error.absolute_path)
+def _rule_problems(document: PlainValue) -> Iterator[ValueProblem]:
+    errors = list(_errors(document, fabric_schema(), ()))
+    misspelt = {path for path, error in errors if error.validator == "additionalProperties"}
+    for path, error in errors:
         if error.validator == "required" and path in misspelt:
             continue  # a misspelt key leaves the right one missing: the former is the cause
         for key, message in _schema_messages(error):
-            full = (*path, key) if key is not None else path
-            yield FileProblem(document.line_of(full), full, message)
+            yield ValueProblem((*path, key) if key is not None else path, message)
+
+
+def _errors(
+    value: PlainValue, part: _Schema, path: KeyPath
+) -> Iterator[tuple[KeyPath, ValidationError]]:
+    """Violations with their paths: jsonschema sees only sections and items that have some."""
+    if satisfies(value, part):
+        return
+    inner: Mapping[str, _Schema] = part.get("properties", {}) if not path else {}
+    if inner and isinstance(value, dict):
+        yield from _found(value, {**part, "properties": dict.fromkeys(inner, True)}, path)
+        for key, item in value.items():
+            if key in inner:
+                yield from _errors(item, inner[key], (*path, key))
+    elif "items" in part and isinstance(value, list):
+        yield from _found(value, {**part, "items": True}, path)
+        for index, item in enumerate(value):
+            if not satisfies(item, part["items"]):
+                yield from _found(item, part["items"], (*path, index))
+    else:
+        yield from _found(value, part, path)
+
+
+def _found(
+    value: PlainValue, part: _Schema, path: KeyPath
+) -> Iterator[tuple[KeyPath, ValidationError]]:
+    known = {"$defs": fabric_schema()["$defs"]}
+    for error in _validator().evolve(schema={**part, **known}).iter_errors(value):
+        yield (*path, *error.absolute_path), error
 
 
 def _schema_messages(error: ValidationError) -> Iterator[tuple[str | None, str]]:
@@ -131,11 +172,15 @@ def _schema_messages(error: ValidationError) -> Iterator[tuple[str | None, str]]
             for key in rule:
                 if error.message.startswith(f"{key!r} is a required"):
                     what = schema.get("properties", {}).get(key, {})
+                    if what is True:  # the sections, each of which is looked at by itself
+                        what = fabric_schema()["properties"][key]
                     yield key, f"missing key; expected {_description(what)}"
         case "dependentRequired":
             for key, needs in rule.items():
                 if key in instance:
                     yield key, f"given without {', '.join(needs)}; expected both or neither"
+        case "format":
+            yield None, f"{shown(instance)} {error.cause}"
         case "uniqueItems":
             yield None, f"the list repeats a value; expected {expected}, each once"
         case "minItems":

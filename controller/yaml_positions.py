@@ -1,55 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A YAML document as plain values, with the line of every key and item.
+"""A YAML document as plain values, with the line of every key and item, and all of its errors.
 
-Pure: takes the text. ruamel.yaml's own types stay in here. A document is bounded in depth and
-size before anything walks it further, so that aliases cannot blow it up.
+Pure: takes the text. The types of the YAML libraries stay in `yaml_nodes.py`. A document is bounded
+in depth and size, so that aliases cannot blow it up.
 """
 
-import re
-from dataclasses import dataclass
-from io import StringIO
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from controller.yaml_nodes import (
+    MERGE_KEY,
+    Node,
+    NotPlain,
+    YamlProblem,
+    collection_tag,
+    compose,
+    line_of,
+    scalar_value,
+)
+from controller.yaml_recovery import readable_parts
+
+__all__ = ["KeyPath", "PlainValue", "YamlDocument", "YamlProblem", "format_key", "parse_yaml"]
 
 PlainValue: TypeAlias = "bool | int | float | str | list[PlainValue] | dict[str, PlainValue] | None"
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 DEPTH_MAX = 32
 """Nesting of a document; fabric files need six."""
-NODE_COUNT_MAX = 300_000
-"""Values in a document, aliases expanded; a fabric of 200 switches has about 50,000."""
+NODE_COUNT_MAX = 1_000_000
+"""Values in a document, aliases expanded; a fabric of 49,000 cables has 450,000."""
 
 
-_LIBRARY_ERRORS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
-"""What ruamel.yaml lets through: of impossible dates, mappings as keys, damaged tags and so on."""
+class _Unusable(Exception):
+    """The document is beyond its bounds, and nothing of it is used."""
 
 
-class YamlProblem(Exception):
-    """A document that cannot be used, with the line (from 1) and the key where it shows."""
-
-    def __init__(self, *, line: int, key: str, message: str) -> None:
-        super().__init__(line, key, message)
-        self.line = line
-        self.key = key
-        self.message = message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class YamlDocument:
     """Plain values, and the line (from 1) at which each path stands."""
 
     value: PlainValue
-    lines: dict[KeyPath, int]
+    problems: list[YamlProblem] = field(default_factory=list)
+    """What is wrong with the text as YAML."""
+    broken: set[KeyPath] = field(default_factory=set)
+    """Paths of values that could not be read, and are None (or one of two); () is all of it."""
+    _root: Node | None = None
+    _lines: dict[KeyPath, int] | None = None
 
     def line_of(self, path: KeyPath) -> int:
         """The line of the path, or of the closest parent that the document has."""
-        while path not in self.lines:
+        if self._lines is None:
+            self._lines = {(): 1}
+            if self._root is not None:
+                walk = _Walk(self._lines)
+                walk.plain(self._root, (), 1)
+        while path not in self._lines:
             path = path[:-1]
-        return self.lines[path]
+        return self._lines[path]
 
 
 def format_key(path: KeyPath) -> str:
@@ -68,104 +75,131 @@ def format_key(path: KeyPath) -> str:
 
 
 def parse_yaml(text: str) -> YamlDocument:
-    """Parse YAML 1.2; raises YamlProblem for anything but one document of plain values."""
-    yaml = YAML(typ="rt", pure=True)
+    """Parse YAML 1.2: a document of plain values, or what can be read of it, and its problems."""
+    problems: list[YamlProblem] = []
+    broken: set[KeyPath] = set()
+    root: Node | None
     try:
-        node = yaml.load(StringIO(text))
-    except DuplicateKeyError as error:
-        found = re.search(r'duplicate key "([^"]*)"', error.problem or "")
-        raise YamlProblem(
-            line=error.problem_mark.line + 1,
-            key=found.group(1) if found else "(yaml)",
-            message="the key stands twice in one mapping; expected it once",
-        ) from error
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise YamlProblem(
-            line=mark.line + 1 if mark is not None else 1,
-            key="(yaml)",
-            message=_one_line(f"{error.problem or error.context}; expected YAML 1.2"),
-        ) from error
-    except (YAMLError, *_LIBRARY_ERRORS) as error:
-        raise YamlProblem(
-            line=1, key="(yaml)", message=_one_line(f"{error}; expected YAML 1.2")
-        ) from error
-    except RecursionError as error:
-        raise YamlProblem(
-            line=1, key="(yaml)", message=f"nested too deeply; expected at most {DEPTH_MAX} levels"
-        ) from error
-    walk = _Walk()
-    value = walk.plain(node, (), 1)
-    return YamlDocument(value=value, lines=walk.lines)
+        root = compose(text)
+    except YamlProblem as problem:
+        rest = readable_parts(text)
+        if rest is None:
+            return YamlDocument(value=None, problems=[problem], broken={()})
+        root, problems, broken = rest.root, list(rest.problems), set(rest.broken)
+    walk = _Walk(None)
+    try:
+        value = walk.plain(root, (), 1)
+    except _Unusable:
+        return YamlDocument(value=None, problems=walk.problems[-1:], broken={()})
+    return YamlDocument(
+        value=value,
+        problems=problems + walk.problems,
+        broken=broken | walk.broken,
+        _root=root,
+    )
 
 
 class _Walk:
-    """Copies ruamel's nodes into plain values and notes their lines."""
+    """Turns nodes into plain values, and notes lines where a dict for them is given."""
 
-    def __init__(self) -> None:
-        self.lines: dict[KeyPath, int] = {}
+    def __init__(self, lines: dict[KeyPath, int] | None) -> None:
+        self.problems: list[YamlProblem] = []
+        self.broken: set[KeyPath] = set()
+        self._lines = lines
+        self._node_count = 0
 
-    def plain(self, node: object, path: KeyPath, line: int) -> PlainValue:
-        self.lines[path] = line
+    def plain(
+        self, node: Node | None, path: KeyPath, line: int, *, fixed: bool = False
+    ) -> PlainValue:
+        """The value of a node; `fixed`: all that is below it counts as standing on that line."""
+        if self._lines is not None:
+            self._lines[path] = line
+        self._count(path, line)
+        if node is None:
+            return None
+        if node.id == "scalar":
+            try:
+                value = scalar_value(node)
+            except NotPlain as error:
+                self._not_plain(str(error), path, line)
+                return None
+            return "<<" if value is MERGE_KEY else value  # type: ignore[return-value]
+        tag = collection_tag(node)
+        if tag is not None:
+            self._not_plain(tag, path, line)
+            return None
+        if node.id == "mapping":
+            return self._mapping(node, path, line, fixed)
+        return [
+            self.plain(item, (*path, index), line if fixed else line_of(item), fixed=fixed)
+            for index, item in enumerate(node.value)
+        ]
+
+    def _count(self, path: KeyPath, line: int) -> None:
+        """One value more; aliases can make any number of them out of a short text."""
+        self._node_count += 1
         if len(path) > DEPTH_MAX:
-            raise YamlProblem(
-                line=line,
-                key=format_key(path[:3]),
-                message=f"nested too deeply; expected at most {DEPTH_MAX} levels",
-            )
-        if len(self.lines) > NODE_COUNT_MAX:
-            raise YamlProblem(
-                line=line,
-                key=format_key(path),
-                message=f"too large; expected at most {NODE_COUNT_MAX} values",
-            )
-        match node:
-            case CommentedMap():
-                return self._mapping(node, path, line)
-            case CommentedSeq():
-                return [
-                    self.plain(item, (*path, index), _line(node, index, line))
-                    for index, item in enumerate(node)
-                ]
-            case None | bool():
-                return node
-            case int():  # HexInt and its like
-                return int(node)
-            case float():
-                return float(node)
-            case str():
-                return str(node)
-            case _:
-                raise YamlProblem(
-                    line=line,
-                    key=format_key(path),
-                    message=f"a YAML {type(node).__name__} is not used here; "
-                    "expected a mapping, a list, a number or a text (in quotes if need be)",
-                )
+            self._problem(path[:3], line, f"nested too deeply; expected at most {DEPTH_MAX} levels")
+            raise _Unusable
+        if self._node_count > NODE_COUNT_MAX:
+            self._problem(path, line, f"too large; expected at most {NODE_COUNT_MAX} values")
+            raise _Unusable
 
-    def _mapping(self, node: CommentedMap, path: KeyPath, line: int) -> dict[str, PlainValue]:
+    def _mapping(self, node: Node, path: KeyPath, line: int, fixed: bool) -> dict[str, PlainValue]:
         values: dict[str, PlainValue] = {}
-        for key, item in node.items():
-            item_line = _line(node, key, line)
-            if not isinstance(key, str):
-                raise YamlProblem(
-                    line=item_line,
-                    key=format_key((*path, str(key))),
-                    message=f"the key {key!r} is not a text; expected a name",
-                )
-            values[str(key)] = self.plain(item, (*path, str(key)), item_line)
+        merged: list[tuple[Node, int]] = []
+        for key_node, item in node.value:
+            item_line = line if fixed else line_of(key_node)
+            key = _key(key_node)
+            if key is MERGE_KEY:
+                merged.append((item, item_line))
+            elif not isinstance(key, str):
+                name = str(key_node.value) if key_node.id == "scalar" else "?"
+                message = f"the key {key!r} is not a text; expected a name"
+                self._problem((*path, name), item_line, message)
+            elif key in values:
+                message = "the key stands twice in one mapping; expected it once"
+                self._problem((*path, key), item_line, message)
+            else:
+                values[key] = self.plain(item, (*path, key), item_line, fixed=fixed)
+        for item, item_line in merged:
+            self._merge(values, item, path, item_line)
         return values
 
+    def _merge(self, values: dict[str, PlainValue], node: Node, path: KeyPath, line: int) -> None:
+        """Keys of `<<` that the mapping does not have itself; they count as standing there."""
+        for source in node.value if node.id == "sequence" else [node]:
+            if source.id != "mapping":
+                message = "it merges what is no mapping; expected a mapping, or a list of them"
+                self._problem((*path, "<<"), line, message)
+                continue
+            for key_node, item in source.value:
+                key = _key(key_node)
+                if key is MERGE_KEY:
+                    self._count(path, line)
+                    self._merge(values, item, path, line)
+                elif isinstance(key, str) and key not in values:
+                    values[key] = self.plain(item, (*path, key), line, fixed=True)
 
-def _line(node: CommentedMap | CommentedSeq, key: object, parent_line: int) -> int:
-    """Line (from 1) of a key or item; a merged-in key (`<<`) has none of its own."""
+    def _not_plain(self, tag: str, path: KeyPath, line: int) -> None:
+        self._problem(
+            path,
+            line,
+            f"a YAML {tag} is not used here; "
+            "expected a mapping, a list, a number or a text (in quotes if need be)",
+        )
+
+    def _problem(self, path: KeyPath, line: int, message: str) -> None:
+        message = " ".join(message.split())
+        self.problems.append(YamlProblem(line=line, key=format_key(path), message=message))
+        self.broken.add(path)
+
+
+def _key(node: Node) -> object:
+    """The key; what is no text is an error of its own, told by what it is."""
+    if node.id != "scalar":
+        return None
     try:
-        if isinstance(node, CommentedMap):
-            return int(node.lc.key(key)[0]) + 1
-        return int(node.lc.item(key)[0]) + 1
-    except (KeyError, TypeError, IndexError):
-        return parent_line
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+        return scalar_value(node)
+    except NotPlain as error:
+        return error
