@@ -3,8 +3,8 @@
 
 Claims (residuals y - (theta_v - theta_u) within `tolerance_ns` count as zero): moving the clocks
 `determined`, alone or with any others, raises the sum of weight * |residual| by `margin_units` per
-ns at least; moving a set of `cuts` by less; moving one of `rivals` leaves at most one edge fewer
-without residual. Why this proves it: docs/certificates.md.
+ns at least; moving a set of `cuts` by less; moving all of one of `rivals` leaves at most one edge
+fewer without residual. Why this proves it: docs/certificates.md.
 """
 
 from collections import Counter
@@ -36,11 +36,11 @@ def check_certificate(claim: Mapping[str, Any]) -> dict[str, int]:
             across = [(edge, (edge["v"] in side) - (edge["u"] in side)) for edge in edges]
             cost = sum(e["weight"] * (-_sign(e, at) * c * way or 1) for e, c in across if c)
             _require(cost < margin, f"moving a cut costs {cost}")
-        for name, move in claim["rivals"].items():
-            own = [edge for edge in edges if name in (edge["u"], edge["v"])]
-            moved = {**theta, name: theta[name] + move}
+        for moves in claim["rivals"]:
+            own = [edge for edge in edges if moves.keys() & (edge["u"], edge["v"])]
+            moved = {**theta, **{name: theta[name] + move for name, move in moves.items()}}
             here, there = (sum(not _sign(edge, at) for edge in own) for at in (theta, moved))
-            _require(move and there >= here - 1, f"{name}: its rival is worse")
+            _require(any(moves.values()) and there >= here - 1, f"{[*moves]}: the rival is worse")
     except (KeyError, TypeError, AttributeError) as error:
         raise CertificateError(f"not a certificate: {error!r}") from None
     return {name: len(claim[name]) for name in ("determined", "cuts", "rivals")}

@@ -16,6 +16,7 @@ from correction.measure import Measured
 from correction.mesh import certificates
 from correction.mesh.core import Core, split
 from correction.mesh.edges import Edges, without_shared
+from correction.mesh.graph import Graph
 from correction.mesh.normal import system
 from correction.mesh.solve import certificate_of
 from correction.network import clock_offsets
@@ -41,7 +42,7 @@ def fabric_verdict(measured: Measured, selection: Selection) -> FabricVerdict:
     core = split(edges, model.reference)
     of = system(edges, core)
     scale = edges.scale_ns[core.edges]
-    graph = certificates.Graph(
+    graph = Graph(
         size=of.size,
         u=of.at_u,
         v=of.at_v,
@@ -58,7 +59,7 @@ def fabric_verdict(measured: Measured, selection: Selection) -> FabricVerdict:
     ambiguous[model.reference] = False
     return FabricVerdict(
         ambiguous=ambiguous,
-        cuts=_cuts(core, verdict, links, selection.bad),
+        cuts=_cuts(core, graph, verdict, links, selection.bad),
         certificate=certificate_of(
             verdict, graph, published, [model.clocks[c].name for c in core.nodes.tolist()]
         ),
@@ -100,12 +101,12 @@ def averaged_edges(measured: Measured, selection: Selection) -> tuple[Edges, Int
     return edges, links
 
 
-def _cuts(core: Core, verdict: certificates.Verdict, links: Int64s, bad: Bools) -> tuple[Cut, ...]:
+def _cuts(
+    core: Core, graph: Graph, verdict: certificates.Verdict, links: Int64s, bad: Bools
+) -> tuple[Cut, ...]:
     """Sets that can move for nothing, with the links that they cross."""
     sides = [cut.side for cut in verdict.cuts]
-    sides += [np.array([node]) for node in verdict.rivals if node]
-    if 0 in verdict.rivals:
-        sides.append(np.arange(1, len(core.nodes)))
+    sides += [np.flatnonzero(rival.in_doubt(graph)) for rival in verdict.rivals]
     if verdict.apart.any():
         sides.append(np.flatnonzero(verdict.apart))
     cuts = []

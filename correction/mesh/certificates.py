@@ -15,7 +15,8 @@ moving one side of it costs. So a clock is determined if MARGIN_UNITS more can f
 ground, and back. Where no such flow exists, the cut that blocks it is the proof of the contrary.
 
 The sum can be least with fewer than half of a clock's edges in agreement. So a clock is also in
-doubt if it has a rival: another place where at most one edge fewer agrees.
+doubt if it has a rival: another place, of it alone or of a few together, where at most one edge
+fewer agrees (`rivals`).
 
 Weights are whole numbers (WEIGHT_UNITS for a typical edge), so that a proof is exact.
 `correction.certificate_check` verifies all of it without this.
@@ -24,28 +25,22 @@ Weights are whole numbers (WEIGHT_UNITS for a typical edge), so that a proof is 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from correction.mesh.graph import WEIGHT_UNITS, Graph, Ints
+from correction.mesh.rivals import Rival, find_rivals
 from correction.timebase import Bools, Float64s
 
-WEIGHT_UNITS = 1_000
-TOLERANCE_SCALES = 3.0
-"""A residual of more than three standard deviations of a healthy edge is one that would gain."""
 ROOM_SHARES = (0.6, 0.9)
 """Flows are first sought that leave 40 % or 10 % of every edge free: then one search suffices."""
 MARGIN_UNITS = WEIGHT_UNITS + WEIGHT_UNITS // 2
 """Costs are differences of two sums of weights; with equal weights they are 0, 2, 4 ... or 1, 3,
 5 ... edges. One more bad edge takes two away: a clock with less than two is not determined."""
-FIRM_EDGES = 100
-"""An edge that cannot be bad counts as so many: more than a clock has."""
 FLOWS_TRIED_MAX = 200
 """Searches for a flow to one clock before giving up."""
 MOVES_MAX = 64
 """Sets of clocks that are moved to a smaller sum before giving up; the rest is then undecided."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,41 +69,14 @@ class Verdict:
     """[edge]."""
     proved: Ints
     """Nodes in the order in which their margin is proved, each from those before it."""
-    rivals: dict[int, float]
-    """Per node, a move that leaves at most one edge fewer in agreement."""
+    rivals: tuple[Rival, ...]
+    """Moves that leave at most one edge fewer in agreement."""
     cuts: tuple[RivalCut, ...]
     """Sets of clocks that can move for too little."""
     apart: Bools
     """Nodes that were moved from the estimate to make the sum least."""
     complete: bool
     """False: the search gave up, and what is not determined may be so after all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
-    """Edges between 0 .. size - 1 with their measurement."""
-
-    size: int
-    u: Ints
-    v: Ints
-    y_ns: Float64s
-    scale_ns: Float64s
-    """Sd of a healthy edge's residual."""
-    parallel: bool = True
-    """Some pair of nodes may have several edges."""
-    firm: Bools | None = None
-    """Edges that cannot be bad; None: any may be."""
-
-    def residual_ns(self, theta_ns: Float64s) -> Float64s:
-        """y - (theta_v - theta_u)."""
-        return self.y_ns - (theta_ns[self.v] - theta_ns[self.u])
-
-
-def weights(scale_ns: Float64s) -> Ints:
-    """Whole-number weights, WEIGHT_UNITS for the median edge, at least 1."""
-    typical = float(np.median(scale_ns)) if len(scale_ns) else 1.0
-    units = np.rint(WEIGHT_UNITS * typical / scale_ns)
-    return np.clip(units, 1, 100 * WEIGHT_UNITS).astype(np.int64)
 
 
 def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
@@ -118,9 +86,7 @@ def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
     so that the others can be judged; what was moved is apart from the estimate, and in doubt.
     """
     theta = estimate_ns.copy()
-    weight = weights(graph.scale_ns)
-    if graph.firm is not None:
-        weight[graph.firm] = FIRM_EDGES * WEIGHT_UNITS
+    weight = graph.weight
     cuts: list[RivalCut] = []
     flow, direction = np.zeros(len(weight), np.int64), np.zeros(len(weight), np.int64)
     complete = False
@@ -136,18 +102,17 @@ def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
         if not _move(graph, weight, theta, blocked, upwards=rival.upwards):
             break
     proved = np.zeros(1, np.int64)
-    rivals: dict[int, float] = {}
+    rivals: tuple[Rival, ...] = ()
     if complete:
         growth = Growth(graph, weight, flow, direction)
         proved = growth.proved()
         cuts += [_side_cut(graph, weight, direction, side, up) for side, up in growth.blocked]
-        rivals = _rivals(graph, theta)
+        rivals = find_rivals(graph, theta)
     apart = theta != estimate_ns
     determined = np.zeros(graph.size, np.bool_)
     determined[proved] = True
-    if 0 in rivals:  # all others may as well move against the ground
-        determined[1:] = False
-    determined[[node for node in rivals if node]] = False
+    for rival in rivals:
+        determined[rival.in_doubt(graph)] = False
     return Verdict(
         determined=determined & ~apart,
         theta_ns=theta,
@@ -164,7 +129,7 @@ def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
 def _direction(graph: Graph, theta_ns: Float64s) -> Ints:
     """Slope of an edge's part of the sum in theta_v - theta_u: -1, +1, or 0 for either."""
     residual = graph.residual_ns(theta_ns)
-    beyond = np.abs(residual) > TOLERANCE_SCALES * graph.scale_ns
+    beyond = np.abs(residual) > graph.tolerance_ns
     return np.where(beyond, -np.sign(residual), 0.0).astype(np.int64)
 
 
@@ -346,30 +311,3 @@ class Growth:
             self._given_up |= side[:size]
             return False
         return True
-
-
-def _rivals(graph: Graph, theta_ns: Float64s) -> dict[int, float]:
-    """Per node, the move that brings most other edges into agreement, if at most one is lost."""
-    residual = graph.residual_ns(theta_ns)
-    tolerance = TOLERANCE_SCALES * graph.scale_ns
-    node = np.r_[graph.v, graph.u]
-    wanted = np.r_[residual, -residual]
-    allowed = np.r_[tolerance, tolerance]
-    firm = np.zeros(len(residual), np.bool_) if graph.firm is None else graph.firm
-    votes = np.tile(np.where(firm, FIRM_EDGES, 1), 2)
-    within = np.abs(wanted) <= allowed
-    kept = np.bincount(node, votes * within, graph.size)
-    bad = np.bincount(node, votes * ~within, graph.size)
-    rivals = {}
-    # fewer than two bad edges cannot make up for more than two kept ones
-    for one in np.flatnonzero((bad > 0) & (kept <= bad + 1)).tolist():
-        mine = node == one
-        moves, slack = wanted[mine], allowed[mine]
-        away = moves[np.abs(moves) > slack]
-        agrees = np.abs(moves[None, :] - away[:, None]) <= slack[None, :]
-        best = int(np.argmax(agrees @ votes[mine]))
-        # as many edges, and no less firm ones
-        enough = agrees[best].sum() >= within[mine].sum() - 1
-        if enough and (agrees @ votes[mine])[best] >= kept[one] - 1:
-            rivals[one] = float(away[best])
-    return rivals

@@ -17,12 +17,14 @@ from correction.bounds import NegativeCycle
 from correction.mesh import certificates
 from correction.mesh.core import Core, split
 from correction.mesh.edges import Edges
+from correction.mesh.graph import Graph
 from correction.mesh.intervals import intervals
 from correction.mesh.normal import system
 from correction.mesh.selection import Chosen, choose
 from correction.table import CONDITIONAL_SIGMAS
 from correction.timebase import Bools, Float64s
 
+CERTIFICATE_VERSION = 2
 PRIOR = (
     "of every cut's edges fewer than half have a large asymmetry that pulls one way; the others, "
     "and all edges outside loops, are equal in both directions within their declared deviation"
@@ -101,7 +103,7 @@ def solve_mesh(
     graph = _graph(edges, core, chosen)
     core_theta = chosen.best.theta_ns + chosen.shift_ns[: of.size]
     verdict = certificates.judge(graph, core_theta)
-    standing = _standing(edges, core, verdict)
+    standing = _standing(edges, core, graph, verdict)
     hard = intervals(edges, reference, theta, parallel=core.parallel)
     sd = np.sqrt(variance)
     conditional = sigmas * sd
@@ -142,9 +144,9 @@ def solve_mesh(
     )
 
 
-def _graph(edges: Edges, core: Core, chosen: Chosen) -> certificates.Graph:
+def _graph(edges: Edges, core: Core, chosen: Chosen) -> Graph:
     shared_ns = edges.shared[core.edges] @ chosen.best.constants_ns
-    return certificates.Graph(
+    return Graph(
         size=len(core.nodes),
         u=core.at_u,
         v=core.at_v,
@@ -201,12 +203,13 @@ def _way_up(core: Core) -> list[int]:
     return way
 
 
-def _standing(edges: Edges, core: Core, verdict: certificates.Verdict) -> NDArray[np.uint8]:
+def _standing(
+    edges: Edges, core: Core, graph: Graph, verdict: certificates.Verdict
+) -> NDArray[np.uint8]:
     standing = np.full(edges.node_count, Standing.FLOATING, np.uint8)
     explained = np.zeros(len(core.nodes), np.bool_)
-    explained[[*verdict.rivals]] = True
-    if 0 in verdict.rivals:
-        explained[:] = True
+    for rival in verdict.rivals:
+        explained |= rival.in_doubt(graph)
     for cut in verdict.cuts:
         explained[cut.side] = True
     lost = np.where(explained, Standing.AMBIGUOUS, Standing.UNDECIDED)
@@ -254,18 +257,17 @@ def certificate(solution: MeshSolution, edges: Edges, names: tuple[str, ...]) ->
 
 def certificate_of(
     verdict: certificates.Verdict,
-    graph: certificates.Graph,
+    graph: Graph,
     estimate_ns: Float64s,
     labels: list[str],
 ) -> dict[str, Any]:
     """The same of any graph with its verdict."""
-    tolerance = certificates.TOLERANCE_SCALES * graph.scale_ns
     rows = zip(
-        graph.u.tolist(), graph.v.tolist(), graph.y_ns.tolist(), tolerance.tolist(),
+        graph.u.tolist(), graph.v.tolist(), graph.y_ns.tolist(), graph.tolerance_ns.tolist(),
         verdict.weight.tolist(), verdict.flow.tolist(), strict=True,
     )  # fmt: skip
     return {
-        "version": 1,
+        "version": CERTIFICATE_VERSION,
         "prior": PRIOR,
         "ground": labels[0],
         "margin_units": certificates.MARGIN_UNITS,
@@ -291,7 +293,13 @@ def certificate_of(
             }
             for cut in verdict.cuts
         ],
-        "rivals": {labels[node]: move_ns for node, move_ns in verdict.rivals.items()},
+        "rivals": [
+            {
+                labels[node]: move_ns
+                for node, move_ns in zip(rival.nodes.tolist(), rival.moves_ns.tolist(), strict=True)
+            }
+            for rival in verdict.rivals
+        ],
     }
 
 

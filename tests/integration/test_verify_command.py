@@ -55,19 +55,19 @@ def test_a_claim_that_does_not_hold_is_named(tmp_path, proof):
     assert "leaf3" in result.output
 
 
-def test_another_file_of_version_1_is_wrong_input(tmp_path):
+def test_another_file_of_that_version_is_wrong_input(tmp_path):
     """Corrections, say: the missing key is named, and no claim counts as refuted."""
-    result = _verify(tmp_path, {"version": 1, "corrections": []})
+    result = _verify(tmp_path, {"version": 2, "corrections": []})
     assert result.exit_code == 2
     assert "ground" in result.output
 
 
-@pytest.mark.parametrize("document", [[], {"version": 2}, {}])
+@pytest.mark.parametrize("document", [[], {"version": 1}, {}])
 def test_what_is_no_certificate_is_wrong_input(tmp_path, document):
     """One line, exit 2."""
     result = _verify(tmp_path, document)
     assert result.exit_code == 2
-    assert "version 1" in result.output
+    assert "version 2" in result.output
 
 
 def test_text_that_is_no_json_is_wrong_input(tmp_path):

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from correction.certificate_check import CertificateError, check_certificate
-from correction.mesh.certificates import Graph, judge
+from correction.mesh.certificates import judge
+from correction.mesh.graph import Graph
+from correction.mesh.rivals import find_rivals
 from correction.mesh.solve import Standing, certificate, solve_mesh
 from tests.support.mesh_fabric import MeshFabric, leaf_spine_mesh
 
@@ -169,6 +171,42 @@ def _cut_of_everything(made: dict) -> None:
     made["cuts"][0]["side"] = list(made["theta_ns"])
 
 
+def test_two_bad_links_of_a_loop_that_cancel_leave_the_leaf_between_them_open() -> None:
+    """leaf0's first uplink is off by as much as leaf2's second: the two leaves agree with each
+    other and with no one else. Either spine may be elsewhere, and leaf2 goes along, with both of
+    its uplinks in agreement all the while; nothing is said of it."""
+    bad = {(0, 0): -190.0, (2, 1): 190.0, (3, 0): -330.0}
+    assert "leaf2" in _lost(leaf_spine_mesh(4, 2, 8, bad=bad))
+
+
+def test_a_better_place_elsewhere_is_no_rival_here() -> None:
+    """leaf1 lies between its two uplinks' places, and agrees with neither: moving it to one gains
+    an edge. leaf3 agrees with both of its own, and one edge gained there must not make up for
+    these two."""
+    u, v = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([4, 5] * 4)
+    y = np.array([0.0, 0.0, 50.0, -50.0, 0.0, 0.0, 0.0, 0.0])
+    graph = Graph(size=6, u=u, v=v, y_ns=y, scale_ns=np.full(8, 5.0))
+    rivals = find_rivals(graph, np.zeros(6))
+    doubt = np.any([one.in_doubt(graph) for one in rivals], axis=0)
+    assert np.flatnonzero(doubt).tolist() == [1]
+
+
+@pytest.mark.parametrize(("leaves", "spines"), [(4, 2), (8, 4)])
+def test_no_confident_answer_is_wrong_with_a_fifth_of_the_links_bad(
+    leaves: int, spines: int
+) -> None:
+    """20 seeds: every clock that counts as determined lies within its conditional bound."""
+    confident = 0
+    for seed in range(1, 21):
+        fabric = leaf_spine_mesh(leaves, spines, 2 * leaves, seed=seed, bad_share=0.2)
+        solution = solve_mesh(fabric.edges, fabric.reference)
+        sure = solution.standing <= Standing.SINGLE_HOMED
+        error = np.abs(fabric.error_ns(solution.theta_ns))
+        assert (error <= solution.bound_conditional_ns + 1e-9)[sure].all()
+        confident += int(sure.sum())
+    assert confident > 20 * leaves
+
+
 def _more_flow(made: dict) -> None:
     edge = next(e for e in made["edges"] if abs(e["flow"]) < e["weight"])
     edge["flow"] = edge["weight"] + 1
@@ -193,11 +231,11 @@ def _fractional(made: dict) -> None:
 
 
 def _invented_rival(made: dict) -> None:
-    made["rivals"] = {"leaf1": 50.0}
+    made["rivals"] = [{"leaf1": 50.0}]
 
 
 def _no_move(made: dict) -> None:
-    made["rivals"] = {"leaf3": 0.0}
+    made["rivals"] = [{"leaf3": 0.0}]
 
 
 def _lower_margin(made: dict) -> None:
