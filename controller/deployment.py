@@ -14,15 +14,15 @@ import finsy as fy
 from controller import pipeline_change
 from controller.access import Access
 from controller.deploy_result import SwitchResult
-from controller.draining import drainable
+from controller.draining import neighbours
 from controller.entries import Entry
-from controller.fabric import Fabric, Switch, cabling, programmed_switches
-from controller.findings import ROUTE_NAMES, Findings, Target
+from controller.fabric import Fabric, Switch, programmed_switches
+from controller.findings import Findings, Target
 from controller.held_switch import HeldSwitch, each, write_in_rounds
 from controller.p4info_codec import overfull, table_sizes
-from controller.pipeline_change import SavedPipeline
 from controller.reconcile import Operation, Update
 from controller.rollout import Note, PipelineChange, roll_out, rollout_order
+from controller.rollout_steps import RolloutSteps, lead_around, not_drainable
 from controller.session import CONNECT_DEADLINE_S, SwitchSession, open_session
 from controller.switch_error import SwitchError
 
@@ -133,6 +133,20 @@ class Deployment:
             ]
         )
 
+    async def set_drained(self, names: Collection[str], apart_from: Collection[str]) -> None:
+        """Lead everything around these switches and no others."""
+        drained = {*self.findings.drained_switches, *names}
+        target = Target.of(
+            self.fabric, replace(self.findings, drained_switches=drained), self.target.sizes
+        )
+        for name in neighbours(self.fabric, names):
+            held = self.held.get(name)
+            if held is not None and held.entries is None:
+                raise not_drainable(min(names), name, "runs a program whose routes are unknown")
+        held_switches = {n: one for n, one in self.held.items() if n not in apart_from}
+        if errors := await lead_around(self.fabric, held_switches, target):
+            raise errors[0]
+
     async def finish(self) -> tuple[SwitchResult, ...]:
         """What was written and is held now, by all switches that have not failed."""
 
@@ -173,65 +187,6 @@ class Deployment:
         return tuple(sorted(items, key=lambda item: order[name(item)]))
 
 
-class RolloutSteps:
-    """The steps of a pipeline change over the sessions of a deployment."""
-
-    def __init__(self, deployment: Deployment, change: PipelineChange) -> None:
-        self._deployment = deployment
-        self._change = change
-        self._drainable = drainable(deployment.fabric) if change.drain else frozenset()
-        self._drained: frozenset[str] = frozenset()
-
-    async def drain(self, names: Collection[str]) -> None:
-        """Route all other switches around these."""
-        wanted = self._drainable & {*names}
-        if wanted == self._drained:
-            return
-        self._drained = wanted
-        one = self._deployment
-        target = Target.of(
-            one.fabric,
-            replace(
-                one.findings,
-                drained_switches={*one.findings.drained_switches, *wanted},
-            ),
-            one.target.sizes,
-        )
-        _check_writable(one, wanted)
-        updates = {
-            name: target.updates(name, held.known(), ROUTE_NAMES)
-            for name, held in one.held.items()
-            if held.entries is not None and name not in names
-        }
-        errors = await write_in_rounds(one.fabric, one.held, updates)
-        if errors:
-            raise errors[0]
-
-    async def save(self, name: str) -> SavedPipeline:
-        """What runs there."""
-        return await pipeline_change.save(self._deployment.held[name])
-
-    async def change(self, name: str) -> None:
-        """Replace it."""
-        one = self._deployment
-        one.updates[name] = await pipeline_change.change(one.held[name], one.schema, one.target)
-
-    async def check(self, name: str) -> None:
-        """The health gate."""
-        one = self._deployment
-        await pipeline_change.check(
-            one.held[name],
-            one.schema,
-            one.target,
-            settle_s=self._change.settle_s,
-            health_check=self._change.health_check,
-        )
-
-    async def restore(self, name: str, saved: SavedPipeline) -> None:
-        """Put it back."""
-        await pipeline_change.restore(self._deployment.held[name], saved)
-
-
 async def _take_charge(session: SwitchSession, address: str, election_id: int) -> None:
     try:
         async with asyncio.timeout(CONNECT_DEADLINE_S):
@@ -242,18 +197,6 @@ async def _take_charge(session: SwitchSession, address: str, election_id: int) -
             message=f"{address} did not answer within {CONNECT_DEADLINE_S:g} s",
             lost=True,
         ) from error
-
-
-def _check_writable(deployment: Deployment, names: Collection[str]) -> None:
-    """SwitchError where a neighbour runs a program whose routes are not understood."""
-    for end, far in cabling(deployment.fabric).items():
-        held = deployment.held.get(end.node)
-        if far.node in names and held is not None and held.entries is None:
-            raise SwitchError(
-                switch=far.node,
-                message=f"cannot be drained: {end.node} runs a program whose routes are not "
-                "understood; --no-drain goes on without",
-            )
 
 
 async def side_by_side(

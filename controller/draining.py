@@ -7,7 +7,7 @@ reached over that one.
 
 from collections.abc import Collection
 
-from controller.fabric import Fabric
+from controller.fabric import Fabric, programmed_switches
 from controller.paths import shortest_paths
 from controller.routing import attached_hosts
 
@@ -48,6 +48,17 @@ def drainable(fabric: Fabric) -> frozenset[str]:
         if len(switches) > 1:
             found |= switches
     return frozenset(found)
+
+
+def neighbours(fabric: Fabric, switch_names: Collection[str]) -> tuple[str, ...]:
+    """The switches that are cabled to these, in the order of the file."""
+    ends = [(link.a.node, link.b.node) for link in fabric.links]
+    far = {b for a, b in ends if a in switch_names} | {a for a, b in ends if b in switch_names}
+    return tuple(
+        switch.name
+        for switch in programmed_switches(fabric)
+        if switch.name in far and switch.name not in switch_names
+    )
 
 
 def cut_off_hosts(fabric: Fabric, switch_name: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ a server carries out the other updates of a request.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
@@ -81,11 +82,14 @@ async def write_in_rounds(
     updates: Mapping[str, Sequence[Update]],
     *,
     round_s_max: float | None = None,
+    on_written: Callable[[str], None] = lambda _name: None,
+    on_failed: Callable[[SwitchError], None] = lambda _error: None,
 ) -> list[SwitchError]:
     """Write all updates, in the order of `write_rounds`; the errors of switches that failed.
 
     A switch that fails drops out. round_s_max: a round waits no longer than this for its switches;
     one that takes longer goes on by itself while the next round begins. None: it waits for all.
+    on_written, on_failed: told of each switch as soon as it is through with its last part.
     """
     held = {
         name: Held(entries=tuple(switches[name].known()), updates=one)
@@ -96,6 +100,7 @@ async def write_in_rounds(
     slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
     failed: dict[str, SwitchError] = {}
     latest: dict[str, asyncio.Task[None]] = {}
+    parts = Counter(name for part in rounds for name in part)
 
     async def write(name: str, earlier: asyncio.Task[None] | None, part: Sequence[Update]) -> None:
         if earlier is not None:
@@ -107,6 +112,11 @@ async def write_in_rounds(
                 await switches[name].write(part)
         except SwitchError as error:
             failed[name] = error
+            on_failed(error)
+            return
+        parts[name] -= 1
+        if not parts[name]:
+            on_written(name)
 
     async with asyncio.TaskGroup() as group:
         for part in rounds:

@@ -7,6 +7,9 @@ the answer to a large read, and for the error details of a large write.
 """
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +27,10 @@ RPC_DEADLINE_S: Final = 30.0
 """A write or a read of bounded size, on a busy machine."""
 PUSH_DEADLINE_S: Final = 60.0
 """A pipeline push: hardware takes tens of seconds."""
+
+class ChannelClosedError(Exception):
+    """The channel was closed while a call was under way."""
+
 
 _Stream: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
 
@@ -48,6 +55,7 @@ class P4Channel:
             self._channel = grpc.aio.secure_channel(address, _credentials(tls), options=options)
         self._stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._stream: _Stream | None = None
+        self._closed = False
 
     async def __aenter__(self) -> "P4Channel":
         return self
@@ -62,6 +70,7 @@ class P4Channel:
 
     async def close(self) -> None:
         """End the stream and all calls."""
+        self._closed = True
         if self._stream is not None:
             self._stream.cancel()
         await self._channel.close(None)
@@ -71,57 +80,59 @@ class P4Channel:
     ) -> p4r.ForwardingPipelineConfig | None:
         """The asked part of the running pipeline; None where the switch runs none."""
         try:
-            reply = await self._stub.GetForwardingPipelineConfig(request, timeout=deadline_s)
-        except grpc.RpcError as error:
-            wrapped = fy.P4ClientError(error, "GetForwardingPipelineConfig")
-            if wrapped.is_pipeline_missing:
+            with self._call("GetForwardingPipelineConfig"):
+                reply = await self._stub.GetForwardingPipelineConfig(request, timeout=deadline_s)
+        except fy.P4ClientError as error:
+            if error.is_pipeline_missing:
                 return None
-            raise wrapped from None
+            raise
         return reply.config
 
     async def push_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
         """Load a pipeline."""
-        try:
+        with self._call("SetForwardingPipelineConfig"):
             await self._stub.SetForwardingPipelineConfig(request, timeout=PUSH_DEADLINE_S)
-        except grpc.RpcError as error:
-            raise fy.P4ClientError(error, "SetForwardingPipelineConfig") from None
 
     async def write(self, request: p4r.WriteRequest) -> None:
         """Carry out updates; the error says which of them failed."""
-        try:
+        with self._call("Write", request):
             await self._stub.Write(request, timeout=RPC_DEADLINE_S)
-        except grpc.RpcError as error:
-            raise fy.P4ClientError(error, "Write", msg=request) from None
 
     async def read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
         """All entities asked for."""
         found: list[p4r.Entity] = []
-        try:
+        with self._call("Read"):
             async for reply in self._stub.Read(request, timeout=RPC_DEADLINE_S):
                 found += reply.entities
-        except grpc.RpcError as error:
-            raise fy.P4ClientError(error, "Read") from None
         return found
 
     async def send(self, message: p4r.StreamMessageRequest) -> None:
         """Send on the stream, which the first message opens."""
         if self._stream is None:
             self._stream = self._stub.StreamChannel()  # type: ignore[call-arg]
-        try:
+        # After the stream's end this is an invalid state; `receive` says why it ended.
+        with self._call("send"), contextlib.suppress(asyncio.InvalidStateError):
             await self._stream.write(message)
-        except grpc.RpcError as error:
-            raise fy.P4ClientError(error, "send") from None
-        except asyncio.InvalidStateError:
-            pass  # the stream is over; `receive` says why
 
     async def receive(self) -> p4r.StreamMessageResponse | None:
         """The next message of the stream; None when the switch has ended it."""
         assert self._stream is not None, "the first message opens the stream"
-        try:
+        with self._call("receive"):
             message = await self._stream.read()
-        except grpc.RpcError as error:
-            raise fy.P4ClientError(error, "receive") from None
         return message if isinstance(message, p4r.StreamMessageResponse) else None  # or EOF
+
+    @contextmanager
+    def _call(self, name: str, request: p4r.WriteRequest | None = None) -> Iterator[None]:
+        """Turns gRPC's errors into finsy's."""
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise fy.P4ClientError(error, name, msg=request) from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and task is not None and not task.cancelling():
+                raise ChannelClosedError from None  # the call was cancelled, not its task
+            raise
 
 
 def _credentials(tls: Tls) -> grpc.ChannelCredentials:

@@ -18,7 +18,7 @@ from finsy.proto import U128, p4i, p4r
 
 from controller.access import DEFAULT_ACCESS, Access, AccessError, next_bid, show_election_id
 from controller.entries import Entry, EntryKey
-from controller.p4channel import RPC_DEADLINE_S, P4Channel
+from controller.p4channel import RPC_DEADLINE_S, ChannelClosedError, P4Channel
 from controller.p4info_codec import (
     CodecError,
     decode_entry,
@@ -294,6 +294,10 @@ class SwitchSession:
             raise self._error(error, batch) from error
         except CodecError as error:
             raise SwitchError(switch=self.name, message=str(error)) from error
+        except ChannelClosedError as error:
+            raise SwitchError(
+                switch=self.name, message="the session was closed", lost=True
+            ) from error
 
     def _error(self, error: fy.P4ClientError, batch: list[Update] | None) -> SwitchError:
         """The first entry at fault, what the switch said, and how many others failed with it."""

@@ -158,7 +158,7 @@ class SwitchMachine:
                 message = f"it did not answer within {seconds:g} s"
                 return self.lost(SwitchError(switch=self.name, message=message), now_ns)
             case Phase.REFUSED:
-                return self._enter(Phase.READING, now_ns, Do.READ)
+                return self._enter(Phase.CHECKING, now_ns, Do.READ_COOKIE)
             case Phase.IN_SYNC if now_ns >= self._audit_ns:
                 self._expects = _Expects.SYNC
                 return self._enter(Phase.READING, now_ns, Do.READ)

@@ -242,7 +242,7 @@ async def test_neighbour_with_an_unknown_program_stops_the_drain(fabric: Fabric)
         forced = await deploy(
             fabric, addresses, NEW, pipeline_change=PipelineChange(settle_s=0, drain=False)
         )
-    assert "spine1: cannot be drained: leaf1 runs a program whose routes are not understood" in str(
+    assert "spine1: cannot be drained: leaf1 runs a program whose routes are unknown" in str(
         result.errors[2]
     )
     assert forced.ok

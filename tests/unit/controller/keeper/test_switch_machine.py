@@ -207,7 +207,8 @@ def test_refused_entry_is_told_once_and_tried_again() -> None:
     for turn in range(3):
         now_ns = machine.wake_ns or 10
         if turn:
-            assert machine.tick(now_ns) == [Do.READ]
+            assert machine.tick(now_ns) == [Do.READ_COOKIE]
+            assert machine.cookie(COOKIE, now_ns) == [Do.READ]
         assert machine.compared(1, "+ a", now_ns) == [Do.WRITE]
         assert machine.refused(FULL, now_ns) == []
         assert machine.phase is Phase.REFUSED
