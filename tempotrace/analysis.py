@@ -23,6 +23,8 @@ from controller.telemetry.pcap import read_pcap
 from correction.boundary_clocks import free_running_transmitters, with_boundary_clocks
 from correction.cross_stamps import free_running_stamps
 from correction.engine import solve_samples
+from correction.exchange_accept import accept_exchanges
+from correction.links import JoinCounters
 from correction.model import ClockKind, FabricModel
 from correction.records import Exchanges, LinkSamples
 from correction.servo import ServoLog, free_running_exchanges, steered_table
@@ -133,8 +135,9 @@ def _servos_by_clock(ptp_log: PtpLog, model: FabricModel) -> dict[int, ServoLog]
 def correction_rows(analysis: Analysis) -> list[Correction]:
     """The table as rows of the store, each with the worst bound within its validity."""
     solution = analysis.solution
+    possible = accept_exchanges(analysis.ptp_log.exchanges, analysis.model, JoinCounters())
     reported = {
-        index: _client_offsets(analysis.ptp_log.exchanges, index, clock.ip)
+        index: _client_offsets(possible, index, clock.ip)
         for index, clock in enumerate(analysis.model.clocks)
     }
     rows: list[Correction] = []
