@@ -47,10 +47,10 @@ async def learn_running_program(held: HeldSwitch) -> None:
     config = await _running(held)
     schema = _schema_of(config)
     held.session.use_schema(schema)
-    if not ROUTE_NAMES <= {
+    if not {
         *(table.alias for table in schema.tables),
         *(profile.alias for profile in schema.action_profiles),
-    }:
+    } >= ROUTE_NAMES:
         return
     try:
         await held.read(ROUTE_NAMES)
