@@ -88,7 +88,8 @@ def _filled(found: Arrays, declared: FabricModel, holdover_ns: int) -> Follower:
     follower.lag_ns.update({int(one): int(lag) for one, lag in found["lag"].tolist()})
     follower.paths.heard = set(found["heard"].tolist()) & follower.paths.declared
     follower.version = int(found["correction_version"])
-    follower.counters = FollowCounters(*found["counters"].tolist())
+    for one, total in zip(fields(FollowCounters), found["counters"].tolist(), strict=True):
+        setattr(follower.counters, one.name, total)
     number = int(found["next_number"])
     follower.begin_at(None if number == NO_NUMBER else number)
     return follower
