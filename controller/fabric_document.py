@@ -54,6 +54,12 @@ class FabricDocument:
     _main: _File
     _parts: dict[str, list[_Part]] = field(default_factory=dict)
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that it was read from."""
+        parts = (part.file.path for parts in self._parts.values() for part in parts)
+        return tuple(dict.fromkeys((self._main.path, *parts)))
+
     def fault(self, path: KeyPath, message: str) -> FabricFault:
         """The error at this path of `value`."""
         file, local = self._place(path)

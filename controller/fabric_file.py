@@ -68,6 +68,14 @@ def load_fabric(path: str | Path, *, check: FabricCheck | None = None) -> Fabric
     return _load(read_document(path), check)
 
 
+def load_fabric_and_paths(
+    path: str | Path, *, check: FabricCheck | None = None
+) -> tuple[Fabric, tuple[Path, ...]]:
+    """The fabric, as `load_fabric` gives it, and the files that it was read from."""
+    document = read_document(path)
+    return _load(document, check), document.paths
+
+
 def parse_fabric(
     text: str, *, path: str = "fabric.yaml", check: FabricCheck | None = None
 ) -> Fabric:

@@ -7,7 +7,7 @@ and entry. Everything above this file sees entries and updates only.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -53,6 +53,15 @@ class Arbitration:
     """The highest election id that the switch has seen."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketIn:
+    """A frame that a switch sent to its controller."""
+
+    frame: bytes
+    metadata: Mapping[str, int]
+    """Fields of the program's `packet_in` header, such as `ingress_port`."""
+
+
 @dataclass(slots=True)
 class StreamCounters:
     """Messages of the stream, as far as they are nobody's answer."""
@@ -75,12 +84,17 @@ class SwitchSession:
     """A connection to one switch. Reads need nothing more; writes need `become_primary`."""
 
     def __init__(
-        self, *, name: str, device_id: int, schema: fy.P4Schema, channel: P4Channel
+        self,
+        *,
+        name: str,
+        device_id: int,
+        schema: fy.P4Schema,
+        channel: P4Channel,
+        counters: StreamCounters | None = None,
     ) -> None:
         self.name = name
-        self.counters = StreamCounters()
-        self.packets_in: asyncio.Queue[bytes] = asyncio.Queue(PACKET_IN_COUNT_MAX)
-        """Frames that the switch sent to the controller, as they were."""
+        self.counters = counters or StreamCounters()
+        self.packets_in: asyncio.Queue[PacketIn] = asyncio.Queue(PACKET_IN_COUNT_MAX)
         self._device_id = device_id
         self._schema = schema
         self._channel = channel
@@ -158,15 +172,24 @@ class SwitchSession:
                     )
                 )
             case "packet":
-                self.counters.packets += 1
-                try:
-                    self.packets_in.put_nowait(message.packet.payload)
-                except asyncio.QueueFull:
-                    self.counters.packets_dropped += 1
+                self._take_packet(message)
             case "error":
                 self.counters.errors += 1
             case _:
                 self.counters.others += 1
+
+    def _take_packet(self, message: p4r.StreamMessageResponse) -> None:
+        self.counters.packets += 1
+        if self.packets_in.full():
+            self.counters.packets_dropped += 1
+            return
+        try:
+            packet = fy.P4PacketIn.decode(message, self._schema)
+            metadata = {name: int(value) for name, value in packet.metadata.items()}
+        except (KeyError, ValueError):  # of another program
+            self.counters.others += 1
+            return
+        self.packets_in.put_nowait(PacketIn(frame=packet.payload, metadata=metadata))
 
     # The pipeline
 
@@ -335,13 +358,19 @@ async def open_session(
     device_id: int,
     schema: fy.P4Schema,
     access: Access = DEFAULT_ACCESS,
+    counters: StreamCounters | None = None,
 ) -> AsyncIterator[SwitchSession]:
-    """Connect to a switch; nothing is sent before the first call of the session."""
+    """Connect to a switch; nothing is sent before the first call of the session.
+
+    counters: go on with these.
+    """
     try:
         channel = P4Channel(address, access.tls)
     except AccessError as error:
         raise SwitchError(switch=name, message=str(error)) from error
-    session = SwitchSession(name=name, device_id=device_id, schema=schema, channel=channel)
+    session = SwitchSession(
+        name=name, device_id=device_id, schema=schema, channel=channel, counters=counters
+    )
     try:
         yield session
     finally:

@@ -42,6 +42,7 @@ class Server:
         port: int,
         clock_ns: ClockNs | None,
         call_at: CallAt | None,
+        credentials: grpc.ServerCredentials | None,
     ) -> None:
         if switch.device_id in self.services:
             raise ValueError(f"two switches have device id {switch.device_id}")
@@ -55,7 +56,11 @@ class Server:
         )
         service = SwitchService(switch, clock_ns, call_at)
         p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
-        bound = server.add_insecure_port(f"{host}:{port}")
+        address = f"{host}:{port}"
+        if credentials is None:
+            bound = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(address, credentials)
         await server.start()
         self._servers.append(server)
         self.services[switch.device_id] = service
@@ -81,16 +86,18 @@ async def serve(
     first_port: int = 0,
     clock_ns: ClockNs | None = None,
     call_at: CallAt | None = None,
+    credentials: grpc.ServerCredentials | None = None,
 ) -> Server:
     """Start one P4Runtime server per switch; port 0 lets the system choose each port.
 
-    `clock_ns` and `call_at(when_ns, action)` are those of a simulation that runs in this thread.
+    `credentials` are those of TLS; without them it is plain TCP. `clock_ns` and
+    `call_at(when_ns, action)` are those of a simulation that runs in this thread.
     """
     server = Server()
     try:
         for number, switch in enumerate(switches):
             port = first_port + number if first_port else 0
-            await server._add(switch, host, port, clock_ns, call_at)
+            await server._add(switch, host, port, clock_ns, call_at, credentials)
     except BaseException:
         await server.stop()
         raise

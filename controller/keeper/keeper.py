@@ -28,6 +28,7 @@ from controller.pipeline_change import learn_running_program
 from controller.reconcile import Update
 from controller.rollout import PipelineChange, roll_out, rollout_order
 from controller.rollout_steps import RolloutSteps, lead_around, not_drainable
+from controller.session import PacketIn
 from controller.switch_error import SwitchError
 
 FIRST_GATHER_S_MAX = 10.0
@@ -63,6 +64,7 @@ class Keeper:
         options: KeeperOptions,
         *,
         on_event: OnEvent,
+        on_packet_in: Callable[[str, PacketIn], None] = lambda _switch, _packet: None,
         draw: Callable[[], float] = random.random,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -75,6 +77,8 @@ class Keeper:
         self.failed_links: set[str] = set()
         """Names of links that are down."""
         self.now_ns = monotonic_ns
+        self.packet_in = on_packet_in
+        """Takes frames that switches send to the controller; must not block."""
         self.updates: dict[str, list[Update]] = {}
         """What a rollout wrote."""
         self._options = options

@@ -14,7 +14,13 @@ from controller.findings import Target
 from controller.held_switch import HeldSwitch
 from controller.keeper.switch_machine import Do, Phase, SwitchMachine
 from controller.reconcile import Update
-from controller.session import HEARTBEAT_DEADLINE_S, open_session
+from controller.session import (
+    HEARTBEAT_DEADLINE_S,
+    PacketIn,
+    StreamCounters,
+    SwitchSession,
+    open_session,
+)
 from controller.switch_error import SwitchError
 
 
@@ -39,6 +45,9 @@ class Owner(Protocol):
     def changed(self) -> None:
         """A switch has another phase."""
 
+    def packet_in(self, name: str, packet: PacketIn) -> None:
+        """A switch has sent a frame to its controller."""
+
     def spawn(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         """Run it beside everything else; what it raises ends the whole controller."""
 
@@ -52,6 +61,8 @@ class KeptSwitch:
         self.machine = machine
         self.held: HeldSwitch | None = None
         """While a session is open."""
+        self.stream = StreamCounters()
+        """Of all sessions."""
         self._owner = owner
         self._life: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
@@ -164,17 +175,26 @@ class KeptSwitch:
                 device_id=self.switch.device_id,
                 schema=self._owner.schema,
                 access=self._owner.access,
+                counters=self.stream,
             ) as session:
                 self.held = HeldSwitch(self.name, session)
-                await session.announce(self.machine.bid)
-                while True:
-                    said = await session.arbitration()
-                    self.feed(self.machine.arbitration(said, self._owner.now_ns()))
+                packets = self._owner.spawn(self._take_packets(session))
+                try:
+                    await session.announce(self.machine.bid)
+                    while True:
+                        said = await session.arbitration()
+                        self.feed(self.machine.arbitration(said, self._owner.now_ns()))
+                finally:
+                    packets.cancel()
         except SwitchError as error:
             self.held = None
             self.feed(self.machine.lost(error, self._owner.now_ns()))
         finally:
             self.held = None
+
+    async def _take_packets(self, session: SwitchSession) -> None:
+        while True:
+            self._owner.packet_in(self.name, await session.packets_in.get())
 
     def _session(self) -> HeldSwitch:
         if self.held is None:

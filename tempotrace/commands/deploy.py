@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace deploy`: init, plan, apply and status of a fabric's switches."""
+"""`tempotrace deploy`: init, plan, apply, status and run of a fabric's switches."""
 
 import asyncio
 from pathlib import Path
@@ -17,9 +17,26 @@ from controller.deploy_report import (
     result_json,
 )
 from controller.fabric_dump import dump_fabric
-from controller.fabric_file import load_fabric
+from controller.fabric_file import load_fabric, load_fabric_and_paths
 from controller.fabric_generate import leaf_spine
+from controller.keeper.keeper import KeeperOptions
 from tempotrace.analysis import with_addresses
+from tempotrace.commands.deploy_options import (
+    DEFAULT_ELECTION_ID,
+    DEFAULT_SETTLE_S,
+    AllowPipelineChange,
+    Canary,
+    ElectionId,
+    HealthCheck,
+    NoDrain,
+    SettleS,
+    TlsCa,
+    TlsCertificate,
+    TlsKey,
+    TlsName,
+    make_access,
+    make_pipeline_change,
+)
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.strict_json import strict_text
@@ -73,9 +90,17 @@ def init(
 
 @app.command("plan")
 @one_line_errors
-def plan(fabric: FabricFile, as_json: Json = False) -> None:
+def plan(
+    fabric: FabricFile,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_name: TlsName = "",
+    as_json: Json = False,
+) -> None:
     """Show what `apply` would change; writes nothing."""
-    difference = asyncio.run(compare(load_fabric(fabric)))
+    access = make_access(tls_ca, tls_cert, tls_key, tls_name, DEFAULT_ELECTION_ID)
+    difference = asyncio.run(compare(load_fabric(fabric), access=access))
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
@@ -85,9 +110,40 @@ def plan(fabric: FabricFile, as_json: Json = False) -> None:
 
 @app.command("apply")
 @one_line_errors
-def apply(fabric: FabricFile, as_json: Json = False) -> None:
+def apply(
+    fabric: FabricFile,
+    election_id: ElectionId = DEFAULT_ELECTION_ID,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_name: TlsName = "",
+    allow_pipeline_change: AllowPipelineChange = False,
+    canary: Canary = None,
+    settle_s: SettleS = DEFAULT_SETTLE_S,
+    no_drain: NoDrain = False,
+    health_check: HealthCheck = None,
+    as_json: Json = False,
+) -> None:
     """Make the switches hold what the fabric asks for, and read everything back."""
-    result = asyncio.run(deploy_fabric(load_fabric(fabric)))
+    description = load_fabric(fabric)
+    change = make_pipeline_change(
+        description,
+        allowed=allow_pipeline_change,
+        canary=canary,
+        settle_s=settle_s,
+        drain=not no_drain,
+        health_check=health_check,
+    )
+    result = asyncio.run(
+        deploy_fabric(
+            description,
+            access=make_access(tls_ca, tls_cert, tls_key, tls_name, election_id),
+            pipeline_change=change,
+            note=lambda kind, name, message: typer.echo(
+                f"{name}: {kind.replace('_', ' ')}: {message}", err=True
+            ),
+        )
+    )
     if as_json:
         typer.echo(strict_text(result_json(result)))
     else:
@@ -97,14 +153,69 @@ def apply(fabric: FabricFile, as_json: Json = False) -> None:
 
 @app.command("status")
 @one_line_errors
-def status(fabric: FabricFile, as_json: Json = False) -> None:
+def status(
+    fabric: FabricFile,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_name: TlsName = "",
+    as_json: Json = False,
+) -> None:
     """Show drift; exit 1 when a switch does not hold what the fabric asks for."""
-    difference = asyncio.run(compare(load_fabric(fabric)))
+    access = make_access(tls_ca, tls_cert, tls_key, tls_name, DEFAULT_ELECTION_ID)
+    difference = asyncio.run(compare(load_fabric(fabric), access=access))
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
         typer.echo(format_status(difference))
     _fail_if(not difference.in_sync)
+
+
+@app.command("run")
+@one_line_errors
+def run(
+    fabric: FabricFile,
+    election_id: ElectionId = DEFAULT_ELECTION_ID,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", help="Serve /metrics, /status and /healthz on HOST:PORT."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", help="Append events to this file, as JSON lines.")
+    ] = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_name: TlsName = "",
+    allow_pipeline_change: AllowPipelineChange = False,
+    canary: Canary = None,
+    settle_s: SettleS = DEFAULT_SETTLE_S,
+    no_drain: NoDrain = False,
+    health_check: HealthCheck = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
+) -> None:
+    """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
+    from tempotrace.commands.deploy_run import keep_fabric
+
+    description, paths = load_fabric_and_paths(fabric)
+    change = make_pipeline_change(
+        description,
+        allowed=allow_pipeline_change,
+        canary=canary,
+        settle_s=settle_s,
+        drain=not no_drain,
+        health_check=health_check,
+    )
+    access = make_access(tls_ca, tls_cert, tls_key, tls_name, election_id)
+    keep_fabric(
+        fabric,
+        description,
+        paths,
+        KeeperOptions(access=access, pipeline_change=change),
+        metrics=metrics,
+        log=log,
+        as_json=as_json,
+    )
 
 
 def _fail_if(failed: bool) -> None:

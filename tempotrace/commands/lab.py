@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Annotated, Any
 
+import grpc
 import typer
 
 from bmv2_lab.backends.needs import NEEDS, BackendError, check_needs
@@ -17,6 +18,7 @@ from bmv2_lab.scenarios.description import described
 from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.switch.stf import StfError, run_stf_text
+from controller.access import AccessError, read_certificate
 from controller.fabric import Fabric, programmed_switches
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
@@ -142,8 +144,19 @@ def _runner(backend: str, chosen: Scenario) -> RunScenario:
 
 @app.command("switches")
 @one_line_errors
-def switches(fabric: FabricFile) -> None:
+def switches(
+    fabric: FabricFile,
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", help="Serve TLS with this certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its key (PEM).")] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option("--tls-client-ca", help="Ask clients for a certificate of these authorities."),
+    ] = None,
+) -> None:
     """Start an embedded switch per switch of the fabric, on their P4Runtime addresses."""
+    credentials = _server_credentials(tls_cert, tls_key, tls_client_ca)
     description = load_fabric(fabric)
     programmed = programmed_switches(description)
     for switch in programmed:
@@ -155,12 +168,33 @@ def switches(fabric: FabricFile) -> None:
             )
     listening = {s.name: _local_address(s.name, s.p4runtime) for s in programmed}
     try:
-        asyncio.run(_serve_switches(description, listening))
+        asyncio.run(_serve_switches(description, listening, credentials))
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
 
 
-async def _serve_switches(fabric: Fabric, listening: dict[str, tuple[str, int]]) -> None:
+def _server_credentials(
+    certificate: Path | None, key: Path | None, client_ca: Path | None
+) -> grpc.ServerCredentials | None:
+    if certificate is None or key is None:
+        if certificate or key or client_ca:
+            raise InputError("lab switches: TLS needs --tls-cert and --tls-key")
+        return None
+    try:
+        return grpc.ssl_server_credentials(
+            [(read_certificate(key), read_certificate(certificate))],
+            None if client_ca is None else read_certificate(client_ca),
+            require_client_auth=client_ca is not None,
+        )
+    except AccessError as error:
+        raise InputError(str(error)) from None
+
+
+async def _serve_switches(
+    fabric: Fabric,
+    listening: dict[str, tuple[str, int]],
+    credentials: grpc.ServerCredentials | None,
+) -> None:
     made = make_switches(fabric, load_pipeline())
     running = {name: made[name] for name in listening}
     servers: list[Server] = []
@@ -172,7 +206,8 @@ async def _serve_switches(fabric: Fabric, listening: dict[str, tuple[str, int]])
         for name, switch in running.items():
             host, port = listening[name]
             try:
-                servers.append(await serve([switch], host=host, first_port=port))
+                server = await serve([switch], host=host, first_port=port, credentials=credentials)
+                servers.append(server)
             except (OSError, RuntimeError):
                 raise InputError(f"{name}: cannot listen on {host}:{port}") from None
             typer.echo(f"{name:10} {host}:{port}")

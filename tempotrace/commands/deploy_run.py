@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tempotrace deploy run`: keep a fabric in its desired state until told to stop."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+import typer
+
+from controller.collector.endpoint import Endpoint
+from controller.fabric import Fabric, FabricError
+from controller.fabric_file import load_fabric_and_paths
+from controller.keeper.events import FAULTS, Event, EventKind, OnEvent, event_line
+from controller.keeper.file_watch import fingerprint
+from controller.keeper.keeper import Keeper, KeeperOptions
+from controller.keeper.status import (
+    EventCounts,
+    KeeperState,
+    keeper_state,
+    metrics_text,
+    status_json,
+)
+from controller.pipeline import load_pipeline
+from controller.session import program_schema
+from tempotrace.commands.addresses import host_and_port
+from tempotrace.errors import InputError
+
+WATCH_INTERVAL_S = 1.0
+"""How often the description is looked at."""
+STATE_S_MAX = 5.0
+"""Longest wait of a scrape for the state."""
+
+
+def keep_fabric(
+    path: Path,
+    fabric: Fabric,
+    paths: tuple[Path, ...],
+    options: KeeperOptions,
+    *,
+    metrics: str | None,
+    log: Path | None,
+    as_json: bool,
+) -> None:
+    """Keep the fabric; returns on SIGINT and SIGTERM."""
+    with ExitStack() as stack:
+        writers = [_writer(sys.stdout, as_json=as_json)]
+        if log is not None:
+            stream = stack.enter_context(log.open("a", encoding="utf-8"))
+            writers.append(_writer(stream, as_json=True))
+        asyncio.run(_keep(path, fabric, paths, options, metrics, writers))
+
+
+def _writer(stream: TextIO, *, as_json: bool) -> OnEvent:
+    def write(event: Event) -> None:
+        now_ns = time.time_ns()
+        if as_json:
+            line = event_line(event, now_ns)
+        else:
+            clock = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).strftime("%H:%M:%S")
+            line = f"{clock} {'!' if event.kind in FAULTS else ' '} {event}"
+        with suppress(BrokenPipeError):  # nobody reads any more; the fabric is kept all the same
+            stream.write(line + "\n")
+            stream.flush()
+
+    return write
+
+
+async def _keep(
+    path: Path,
+    fabric: Fabric,
+    paths: tuple[Path, ...],
+    options: KeeperOptions,
+    metrics: str | None,
+    writers: list[OnEvent],
+) -> None:
+    counts = EventCounts()
+
+    listeners: list[OnEvent] = [counts, *writers]
+
+    def on_event(event: Event) -> None:
+        for tell in listeners:
+            tell(event)
+
+    keeper = Keeper(fabric, program_schema(load_pipeline()), options, on_event=on_event)
+    loop = asyncio.get_running_loop()
+    reload = asyncio.Event()
+    running = asyncio.ensure_future(keeper.run())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, running.cancel)
+    loop.add_signal_handler(signal.SIGHUP, reload.set)
+    with _endpoint(metrics, lambda: keeper_state(keeper, counts.counts), loop):
+        watching = asyncio.ensure_future(_follow_file(path, paths, keeper, reload, on_event))
+        try:
+            await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (watching, running):
+                task.cancel()
+            ended = await asyncio.gather(watching, running, return_exceptions=True)
+        for error in ended:
+            if error is not None and not isinstance(error, asyncio.CancelledError):
+                raise error
+
+
+async def _follow_file(
+    path: Path,
+    paths: tuple[Path, ...],
+    keeper: Keeper,
+    reload: asyncio.Event,
+    on_event: OnEvent,
+) -> None:
+    """Load the description again when it changes, or on SIGHUP; a wrong one changes nothing."""
+    seen = fingerprint(paths)
+    while True:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(reload.wait(), WATCH_INTERVAL_S)
+        now = fingerprint(paths)
+        if not reload.is_set() and now == seen:
+            continue
+        reload.clear()
+        seen = now
+        try:
+            fabric, found = await asyncio.to_thread(load_fabric_and_paths, path)
+        except (FabricError, OSError) as error:
+            message = "; ".join(str(error).splitlines())
+            on_event(Event(kind=EventKind.FABRIC_REFUSED, message=message))
+            continue
+        if found != paths:
+            paths, seen = found, fingerprint(found)
+        keeper.replace_fabric(fabric)
+
+
+@contextmanager
+def _endpoint(
+    metrics: str | None, state: Callable[[], KeeperState], loop: asyncio.AbstractEventLoop
+) -> Iterator[None]:
+    """`/metrics`, `/status` and `/healthz` while the keeper runs, if they are wanted."""
+    if metrics is None:
+        yield
+        return
+
+    async def in_loop() -> KeeperState:
+        return state()
+
+    def now() -> KeeperState:
+        return asyncio.run_coroutine_threadsafe(in_loop(), loop).result(STATE_S_MAX)
+
+    host, port = host_and_port("--metrics", metrics)
+    try:
+        endpoint = Endpoint(
+            host, port, metrics=lambda: metrics_text(now()), status=lambda: status_json(now())
+        )
+    except OSError as error:
+        raise InputError(f"deploy run: cannot serve on {metrics}: {error.strerror}") from None
+    bound_host, bound_port = endpoint.address
+    shown = f"[{bound_host}]" if ":" in bound_host else bound_host
+    typer.echo(f"metrics on http://{shown}:{bound_port}/metrics", err=True)
+    try:
+        yield
+    finally:
+        endpoint.close()
