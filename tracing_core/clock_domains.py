@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which clock took a stamp: its kind, its name, and what is said when that is not known.
+
+A clock's name is what corrections go by. The PHC of host `h3` is `h3`, as in `fabric.yaml`; other
+clocks of a host stand beside it: `h3/system`, `h3/gpu0`, `h3/monotonic`. An empty name means
+that the clock is not known: such a stamp is never corrected and never ordered against others.
+"""
+
+from enum import StrEnum, unique
+
+RESOURCE_CLOCK_KIND = "tempotrace.clock.kind"
+"""Resource attribute: a ClockKind."""
+RESOURCE_CLOCK_QUANTUM_NS = "tempotrace.clock.quantum_ns"
+"""Resource attribute: all stamps are multiples of this, so each may be off by as much."""
+RESOURCE_CLOCK_REASON = "tempotrace.clock.reason"
+"""Resource attribute: why no clock is named."""
+RESOURCE_HOST_IP = "host.ip"
+RESOURCE_HOST_ID = "host.id"
+
+SPAN_RANK = "tempotrace.rank"
+SPAN_TIME_FLAG = "tempotrace.time.flag"
+"""Span attribute: a TimeFlag, where a span's own stamps contradict each other or other events."""
+
+
+@unique
+class ClockKind(StrEnum):
+    """What kind of clock took a stamp."""
+
+    SYSTEM = "system"
+    """The host's system clock (CLOCK_REALTIME), steered by NTP, phc2sys or nobody."""
+    PHC = "phc"
+    """The hardware clock of a NIC."""
+    GPU = "gpu"
+    """A GPU's timer, as its driver converted it."""
+    MONOTONIC = "monotonic"
+    """Time since some start of the host or process; says nothing about other hosts."""
+    UNKNOWN = "unknown"
+
+
+@unique
+class TimeFlag(StrEnum):
+    """What is wrong with the stamps of one span. Raw stamps are kept all the same."""
+
+    END_BEFORE_START = "end_before_start"
+    """Two clocks in one span, or one that was set back: the duration is unknown."""
+    BEFORE_LAUNCH = "before_launch"
+    """A GPU activity starts before the call that launched it: the offset between GPU and host
+    clock exceeds the launch latency."""
+    IMPOSSIBLE_START = "impossible_start"
+    """The same by more than clocks explain: the stamp itself is wrong."""
+    OUT_OF_SEQUENCE = "out_of_sequence"
+    """Sequence numbers and stamps contradict each other."""
+    NOT_COMPLETED = "not_completed"
+    """The operation had not ended when it was recorded: the end is not known."""
+
+
+def clock_name(host: str, kind: ClockKind, index: int | None = None) -> str:
+    """Name of a host's clock; empty if the host or the kind is not known.
+
+    >>> clock_name("h3", ClockKind.PHC), clock_name("h3", ClockKind.GPU, 1)
+    ('h3', 'h3/gpu1')
+    """
+    if not host or kind is ClockKind.UNKNOWN:
+        return ""
+    if kind is ClockKind.PHC:
+        return host
+    return f"{host}/{kind.value}{'' if index is None else index}"
