@@ -18,10 +18,14 @@ from correction.table import CorrectionTable, Status
 from correction.timebase import Bools, Int64s
 from correction.verdicts import FabricVerdict, fabric_verdict
 
+SURE_SDS = 3.0
+"""A link is reported asymmetric if its estimate is so many of its own deviations from 0: with two
+explanations that are alike, no link of either is."""
 PRIOR = (
     "of every cut's links fewer than half have a large asymmetry that pulls one way; the others, "
     "and all access cables, are equal in both directions within their deviation; stamp-point "
-    "constants lie within their declared uncertainty and are shared within a group"
+    "constants lie within their declared uncertainty and are shared within a group; what was "
+    "measured in one direction only takes a delay between the least and the largest declared"
 )
 
 
@@ -145,17 +149,18 @@ def _link_estimates(
     in_loop, half_per_window = measured.in_loop, measured.equations.half_round_trip_ns
     count, design = len(in_loop), measured.unknowns.design
     a = selection.averaged.q_ns[:count]
+    sd = np.sqrt(np.maximum(np.diag(selection.averaged.covariance)[:count], 0.0))
     seen = np.isfinite(half_per_window)
     half = np.where(seen, half_per_window, 0.0).sum(axis=0)
     number = seen.sum(axis=0)
     bad = selection.bad[:count]
     return LinkEstimates(
         a_ns=a,
-        sd_ns=np.sqrt(np.maximum(np.diag(selection.averaged.covariance)[:count], 0.0)),
+        sd_ns=sd,
         observable=in_loop,
         rejected=bad,
         bad_probability=selection.bad_probability[:count],
-        asymmetric=bad & in_loop & (np.abs(a) >= options.asymmetric_ns),
+        asymmetric=bad & in_loop & (np.abs(a) >= np.maximum(options.asymmetric_ns, SURE_SDS * sd)),
         half_round_trip_ns=np.divide(half, number, out=np.full(count, np.nan), where=number > 0),
         shared_ns=design[:, count:] @ selection.averaged.q_ns[count:],
         covariance_ns2=design @ selection.averaged.covariance @ design.T,

@@ -31,6 +31,11 @@ QUARTILE_SHARE = 0.24
 """Distance of the 5 % from the 25 % quantile of exponential jitter, as a share of its mean."""
 SPREAD_OF_TIGHT = 2.7
 """From that distance to the one between the 5 % and the 50 % quantile."""
+ALIKE_S = 1e-3
+"""Stamps within such a time are rounded alike, however many they are: clocks that differ by 1 ppm
+move by 1 ns in it. So a burst of a few ms says little of a second."""
+ROUNDING_SD = 6.0**-0.5
+"""Sd of a difference of two rounded stamps, in quanta."""
 BELOW_SCALES = 12.0
 """Further below the edge than this many spreads, a stamp is wrong, not early."""
 
@@ -148,6 +153,10 @@ def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float6
     lever = group_sum(pair, t * t, pairs)
     slope_sd = np.full(pairs, np.inf)
     np.divide(1.1 * pair_spread, np.sqrt(lever), out=slope_sd, where=lever > 1e-6)
+    count = np.maximum(np.bincount(pair, minlength=pairs), 1)
+    different = lever * _moments(pair, time_s, pairs) / count
+    rounding = ROUNDING_SD * quantum_ns[pair_keys[1]]
+    slope_sd = np.hypot(slope_sd, rounding / np.sqrt(np.maximum(different, 1e-12)))
     misfit = group_quantile(pair, np.abs(above), 0.8, pairs)
     return Fit(
         envelopes=Envelopes(
@@ -174,6 +183,14 @@ def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float6
         above_ns=above,
         below=below,
     )
+
+
+def _moments(pair: NDArray[np.int64], time_s: Float64s, pairs: int) -> NDArray[np.int64]:
+    """Per pair, in how many spans of ALIKE_S it has samples."""
+    moment = np.floor(time_s / ALIKE_S).astype(np.int64)
+    moment -= moment.min(initial=0)
+    moments = int(moment.max(initial=0)) + 1
+    return np.bincount(np.unique(pair * moments + moment) // moments, minlength=pairs)
 
 
 def _edge_sd_ns(scale_ns: Float64s, quantum_ns: Float64s, number: Float64s) -> Float64s:

@@ -55,13 +55,20 @@ class ClassFinding:
 def edges_at_instant(fit: Fit, instants: Instants, model: FabricModel) -> tuple[Float64s, Float64s]:
     """Each envelope's edge and its sd, moved to its window's instant."""
     rows = fit.envelopes
-    a_of = np.array([link.a for link in model.links], np.int64)
-    ahead_ns = instants.rest_ns[rows.window, a_of[rows.link]] - rows.at_a_rest_ns
+    ahead_ns = _ahead_ns(fit, instants, model)
     sign = np.where(rows.reverse, -1.0, 1.0)
     edge = rows.edge_ns + sign * fit.slopes.slope[rows.pair] * ahead_ns
     with np.errstate(invalid="ignore"):
         moved_sd = np.where(ahead_ns == 0.0, 0.0, fit.slopes.sd[rows.pair] * ahead_ns)
     return edge, np.hypot(rows.sd_ns, moved_sd)
+
+
+def _ahead_ns(fit: Fit, instants: Instants, model: FabricModel) -> Float64s:
+    """[envelope]: from its own time to its window's instant, on clock a."""
+    rows = fit.envelopes
+    a_of = np.array([link.a for link in model.links], np.int64)
+    ahead: Float64s = instants.rest_ns[rows.window, a_of[rows.link]] - rows.at_a_rest_ns
+    return ahead
 
 
 def link_equations(
@@ -75,21 +82,26 @@ def link_equations(
     _, match = np.unique(key, axis=1, return_inverse=True)
     match = match.ravel()
     count = int(match.max(initial=-1)) + 1
-    value, var = np.full((2, count), np.nan), np.full((2, count), np.nan)
+    value, var, own_var, ahead = (np.full((2, count), np.nan) for _ in range(4))
     direction = rows.reverse.astype(np.int64)
     value[direction, match], var[direction, match] = edge, sd**2
+    own_var[direction, match] = rows.sd_ns**2
+    ahead[direction, match] = _ahead_ns(fit, instants, model)
     window, link = np.zeros(count, np.int64), np.zeros(count, np.int64)
     window[match], link[match] = rows.window, rows.link
     both = np.isfinite(value).all(axis=0) & np.isfinite(var).all(axis=0)
     weight = np.where(both, 4.0 / np.maximum(var.sum(axis=0), 4 * MEASUREMENT_SD_NS_MIN**2), 0.0)
     value = np.where(both, value, 0.0)
 
-    total = np.zeros(shape)
+    total, own, moved_ns = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     y, half = np.zeros(shape), np.zeros(shape)
     np.add.at(total, (window, link), weight)
+    np.add.at(own, (window, link), weight**2 * np.where(both, own_var.sum(axis=0), 0.0) / 4.0)
+    np.add.at(moved_ns, (window, link), weight * np.where(both, ahead.mean(axis=0), 0.0))
     np.add.at(y, (window, link), weight * 0.5 * (value[0] - value[1]))
     np.add.at(half, (window, link), weight * 0.5 * (value[0] + value[1]))
-    for w, e in np.argwhere((total == 0.0) & usable).tolist():
+    matched = total > 0.0
+    for w, e in np.argwhere(~matched & usable).tolist():
         _difference_anyway(fit, edge, sd, w, e, total, y, half)
     known = (total > 0.0) & usable
     safe = np.where(total > 0.0, total, 1.0)
@@ -100,10 +112,14 @@ def link_equations(
     slope, slope_sd = np.zeros(shape), np.full(shape, np.inf)
     slope[fit.slopes.window, fit.slopes.link] = fit.slopes.slope
     slope_sd[fit.slopes.window, fit.slopes.link] = fit.slopes.sd
+    # both directions and all classes were moved along one line, whose error does not average out
+    with np.errstate(invalid="ignore"):
+        moved_sd = np.where(moved_ns == 0.0, 0.0, slope_sd * np.abs(moved_ns) / safe)
+    sd_ns = np.where(matched, np.hypot(np.sqrt(own) / safe, moved_sd), np.sqrt(1.0 / safe))
     equations = Equations(
         known=known,
         y_ns=np.where(known, y / safe - np.where(known, coarse, 0.0), 0.0),
-        sd_ns=np.maximum(np.sqrt(1.0 / safe), MEASUREMENT_SD_NS_MIN),
+        sd_ns=np.maximum(sd_ns, MEASUREMENT_SD_NS_MIN),
         half_round_trip_ns=np.where(known, half / safe, np.nan),
         log_rate=np.log1p(np.maximum(slope, SLOPE_MIN)),
         log_rate_sd=slope_sd,

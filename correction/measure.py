@@ -17,6 +17,7 @@ from correction.instants import Instants, coarse_lines, common_instants
 from correction.links import JoinCounters, Reject
 from correction.model import FabricModel, link_ends
 from correction.network import Constants, Eliminated, constants, eliminate
+from correction.one_way import with_firm_links, with_one_way
 from correction.prepare import Prepared, prepare
 from correction.records import LinkSamples
 from correction.round_trips import LongRoundTrip, long_round_trips
@@ -34,6 +35,8 @@ class Measured:
     fit: Fit
     instants: Instants
     equations: Equations
+    one_way_sd_ns: Float64s
+    """[link]: of the constant error of a link that was only ever measured in one direction."""
     unknowns: Constants
     eliminated: Eliminated
     constraints: tuple[Constraints, ...]
@@ -80,7 +83,9 @@ def measure(
         constraints = sample_constraints(prepared, fit, instants, model, window_s, ~misfits.link)
     usable = ~misfits.link
     equations, class_findings = link_equations(fit, instants, model, usable)
-    unknowns = constants(model)
+    equations, one_way_sd_ns = with_one_way(equations, fit, instants, model, usable)
+    model = with_firm_links(model, one_way_sd_ns > 0.0)
+    unknowns = constants(model, one_way_sd_ns)
     in_loop = loop_links(link_ends(model), np.any(equations.known, axis=0), len(model.clocks))
     return Measured(
         model=model,
@@ -89,6 +94,7 @@ def measure(
         fit=fit,
         instants=instants,
         equations=equations,
+        one_way_sd_ns=one_way_sd_ns,
         unknowns=unknowns,
         eliminated=eliminate(equations, instants, model, unknowns),
         constraints=tuple(constraints),

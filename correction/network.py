@@ -68,12 +68,14 @@ class Posterior:
     covariance: Float64s
 
 
-def constants(model: FabricModel) -> Constants:
-    """Unknown constants and their priors, from what the fabric declares."""
+def constants(model: FabricModel, beside_ns: Float64s | None = None) -> Constants:
+    """Unknown constants and their priors, from what the fabric declares; `beside_ns` ([link]) is
+    the sd of a further constant error of each link's equations."""
     declared = priors(model)
+    own_ns = declared.own_sd_ns if beside_ns is None else np.hypot(declared.own_sd_ns, beside_ns)
     return Constants(
         design=np.hstack([np.eye(len(model.links)), declared.shared]),
-        prior_sd_ns=np.concatenate([declared.own_sd_ns, declared.shared_sd_ns]),
+        prior_sd_ns=np.concatenate([own_ns, declared.shared_sd_ns]),
         link_count=len(model.links),
     )
 

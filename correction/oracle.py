@@ -38,7 +38,8 @@ def oracle(
     count = len(measured.model.links)
     sd = measured.unknowns.prior_sd_ns.copy()
     if asymmetry_sd_ns is not None:
-        sd[: len(asymmetry_sd_ns)] = np.maximum(asymmetry_sd_ns, 1e-3)
+        told = len(asymmetry_sd_ns)
+        sd[:told] = np.hypot(np.maximum(asymmetry_sd_ns, 1e-3), measured.one_way_sd_ns[:told])
     bad = np.concatenate([bad, np.zeros(count - len(bad), np.bool_)])
     sd[:count][bad] = np.maximum(DROPPED_SD_NS, DROPPED_TO_HEALTHY * sd[:count][bad])
     estimate = posterior(measured.eliminated, sd)

@@ -73,7 +73,7 @@ class LinkEstimates:
     """Left out of the clocks' estimate as bad."""
     bad_probability: Float64s
     asymmetric: Bools
-    """Rejected, observable, and |a_ns| at least the reporting threshold."""
+    """Rejected, observable, and |a_ns| at least the reporting threshold and surely not 0."""
     half_round_trip_ns: Float64s
     """Mean one-way delay of both directions, latencies removed; NaN without data."""
     shared_ns: Float64s
