@@ -9,19 +9,16 @@ unknown - it is never extrapolated.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracing_core.correction_layers import UNCOVERED, Layer, decisive, stacked
 from tracing_core.model import ClockStatus, CorrectedInstant, Correction
 
 Int64Array = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-UNCOVERED = -1
-"""Row index of a stamp that no correction covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,26 +63,32 @@ class CorrectionTable:
 
     def __init__(self, rows: Iterable[tuple[int, Correction]], *, version: int) -> None:
         """`rows` are (correction_version, row); rows above `version` are ignored."""
-        kept = [(v, row) for v, row in rows if v <= version]
         self.version = version
-        self.rows: tuple[Correction, ...] = tuple(row for _, row in kept)
-        self._layers: dict[str, list[_Layer]] = defaultdict(list)
-        grouped: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for index, (row_version, row) in enumerate(kept):
-            grouped[row.clock, row_version].append(index)
-        for (clock, row_version), indices in sorted(
-            grouped.items(), key=lambda item: (item[0][0], -item[0][1])
-        ):
-            self._layers[clock].append(_Layer(self.rows, indices, row_version))
-        self._offset_ns = np.array([r.offset_ns for r in self.rows], np.int64)
-        self._anchor_local_ns = np.array([r.anchor_local_ns for r in self.rows], np.int64)
-        self._rate_ppb = np.array([r.rate_ppb for r in self.rows], np.float64)
-        self._hard_ns = _bounds(r.bound_hard_ns for r in self.rows)
-        self._conditional_ns = _bounds(r.bound_conditional_ns for r in self.rows)
-        self._flagged = np.array([r.status is ClockStatus.FLAGGED for r in self.rows], bool)
-        self._void = np.array(
-            [r.status in (ClockStatus.UNKNOWN, ClockStatus.DISRUPTED) for r in self.rows], bool
-        )
+        self.rows: tuple[Correction, ...] = ()
+        self._layers: dict[str, tuple[Layer, ...]] = {}
+        self._columns = _Columns.of(())
+        self._add([(v, row) for v, row in rows if v <= version])
+
+    def extended(
+        self, rows: Iterable[tuple[int, Correction]], *, version: int
+    ) -> "CorrectionTable":
+        """A table with more rows, all of versions above this table's, in a fraction of the time."""
+        more = CorrectionTable((), version=version)
+        more.rows, more._layers, more._columns = self.rows, dict(self._layers), self._columns
+        more._add([(v, row) for v, row in rows if self.version < v <= version])
+        return more
+
+    def _add(self, rows: Sequence[tuple[int, Correction]]) -> None:
+        grouped: dict[tuple[int, str], list[Correction]] = defaultdict(list)
+        for version, row in rows:
+            grouped[version, row.clock].append(row)
+        added: list[Correction] = []
+        for (version, clock), mine in sorted(grouped.items(), key=lambda item: item[0]):
+            layer = Layer.of(mine, len(self.rows) + len(added), version)
+            self._layers[clock] = stacked(self._layers.get(clock, ()), layer)
+            added += mine
+        self.rows += tuple(added)
+        self._columns = self._columns.followed_by(_Columns.of(added))
 
     @property
     def clocks(self) -> Sequence[str]:
@@ -94,36 +97,38 @@ class CorrectionTable:
 
     def effective_rows(self) -> Sequence[Correction]:
         """Rows that still decide somewhere: not wholly replaced by one later version's row."""
-        return [row for clock in self._layers for _, row in self._effective(clock)]
+        return [row for clock in self._layers for row in self.effective_rows_of(clock)]
+
+    def effective_rows_of(self, clock: str) -> Sequence[Correction]:
+        """The same of one clock."""
+        return [self.rows[index] for _, index in decisive(self._layers.get(clock, ()))]
+
+    def effective_count(self, clock: str) -> int:
+        """How many they are."""
+        return len(decisive(self._layers.get(clock, ())))
 
     def newest_windows(self) -> dict[str, NewestWindow]:
         """By clock what summaries speak of: the newest window in force, and its centre."""
         found: dict[str, NewestWindow] = {}
-        for clock in self._layers:
-            effective = self._effective(clock)
-            version, newest = max(effective, key=lambda item: item[1].valid_from_local_ns)
+        for clock, layers in self._layers.items():
+            effective = decisive(layers)
+            version, index = max(effective, key=lambda item: self.rows[item[1]].valid_from_local_ns)
+            newest = self.rows[index]
             rows = sorted(
                 (
-                    row
-                    for row_version, row in effective
-                    if (row_version, row.window_index) == (version, newest.window_index)
+                    self.rows[one]
+                    for row_version, one in effective
+                    if row_version == version and self.rows[one].window_index == newest.window_index
                 ),
                 key=lambda row: row.valid_from_local_ns,
             )
             found[clock] = NewestWindow(rows=tuple(rows), centre=_centre(rows))
         return found
 
-    def _effective(self, clock: str) -> list[tuple[int, Correction]]:
-        newer: list[tuple[int, Correction]] = []
-        for layer in self._layers[clock]:  # newest version first
-            rows = [row for row in layer.rows if not any(_covers(n, row) for _, n in newer)]
-            newer.extend((layer.version, row) for row in rows)
-        return newer
-
     def row_indices(self, clock: str, raw_local_ns: Int64Array) -> Int64Array:
         """Index of the deciding row per stamp of one clock, UNCOVERED where there is none."""
         found = np.full(raw_local_ns.shape, UNCOVERED, np.int64)
-        for layer in self._layers.get(clock, ()):
+        for layer in reversed(self._layers.get(clock, ())):
             missing = found == UNCOVERED
             if not missing.any():
                 break
@@ -155,13 +160,14 @@ class CorrectionTable:
         flagged = np.zeros(raw_local_ns.shape, bool)
         void = np.zeros(raw_local_ns.shape, bool)
         r, raw = row[covered], raw_local_ns[covered]
-        elapsed_ns = (raw - self._anchor_local_ns[r]).astype(np.float64)
-        drift_ns = np.rint(self._rate_ppb[r] * 1e-9 * elapsed_ns).astype(np.int64)
-        corrected[covered] = raw - self._offset_ns[r] - drift_ns
-        hard[covered] = self._hard_ns[r]
-        conditional[covered] = self._conditional_ns[r]
-        flagged[covered] = self._flagged[r]
-        void[covered] = self._void[r]
+        columns = self._columns
+        elapsed_ns = (raw - columns.anchor_local_ns[r]).astype(np.float64)
+        drift_ns = np.rint(columns.rate_ppb[r] * 1e-9 * elapsed_ns).astype(np.int64)
+        corrected[covered] = raw - columns.offset_ns[r] - drift_ns
+        hard[covered] = columns.hard_ns[r]
+        conditional[covered] = columns.conditional_ns[r]
+        flagged[covered] = columns.flagged[r]
+        void[covered] = columns.void[r]
         return CorrectedArray(
             row=row,
             corrected_reference_ns=corrected,
@@ -193,27 +199,38 @@ class CorrectionTable:
         )
 
 
-class _Layer:
-    """Rows of one clock and one version, disjoint and sorted by validity."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The rows' numbers as arrays."""
 
-    def __init__(self, rows: Sequence[Correction], indices: Sequence[int], version: int) -> None:
-        ordered = sorted(indices, key=lambda i: rows[i].valid_from_local_ns)
-        for before, after in pairwise(ordered):
-            if rows[after].valid_from_local_ns < rows[before].valid_to_local_ns:
-                raise ValueError(
-                    f"corrections of {rows[after].clock} overlap within version {version}"
-                )
-        self.rows = tuple(rows[i] for i in ordered)
-        self.version = version
-        self._index = np.array(ordered, np.int64)
-        self._from = np.array([rows[i].valid_from_local_ns for i in ordered], np.int64)
-        self._to = np.array([rows[i].valid_to_local_ns for i in ordered], np.int64)
+    offset_ns: Int64Array
+    anchor_local_ns: Int64Array
+    rate_ppb: FloatArray
+    hard_ns: FloatArray
+    conditional_ns: FloatArray
+    flagged: NDArray[np.bool_]
+    void: NDArray[np.bool_]
 
-    def find(self, raw_local_ns: Int64Array) -> Int64Array:
-        position = np.searchsorted(self._from, raw_local_ns, side="right") - 1
-        clipped = np.maximum(position, 0)
-        inside = (position >= 0) & (raw_local_ns < self._to[clipped])
-        return np.where(inside, self._index[clipped], UNCOVERED)
+    @classmethod
+    def of(cls, rows: Sequence[Correction]) -> "_Columns":
+        return cls(
+            np.array([r.offset_ns for r in rows], np.int64),
+            np.array([r.anchor_local_ns for r in rows], np.int64),
+            np.array([r.rate_ppb for r in rows], np.float64),
+            _bounds(r.bound_hard_ns for r in rows),
+            _bounds(r.bound_conditional_ns for r in rows),
+            np.array([r.status is ClockStatus.FLAGGED for r in rows], np.bool_),
+            np.array([r.status in _VOID for r in rows], np.bool_),
+        )
+
+    def followed_by(self, more: "_Columns") -> "_Columns":
+        if not len(more.offset_ns):
+            return self
+        pairs = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
+        return _Columns(*(np.concatenate(pair) for pair in pairs))
+
+
+_VOID = (ClockStatus.UNKNOWN, ClockStatus.DISRUPTED)
 
 
 def _centre(rows: Sequence[Correction]) -> Correction:
@@ -229,13 +246,6 @@ def _centre(rows: Sequence[Correction]) -> Correction:
     least = min(size(row) for row in rows)
     smallest = [row for row in rows if size(row) == least]
     return smallest[(len(smallest) - 1) // 2]
-
-
-def _covers(outer: Correction, inner: Correction) -> bool:
-    return (
-        outer.valid_from_local_ns <= inner.valid_from_local_ns
-        and inner.valid_to_local_ns <= outer.valid_to_local_ns
-    )
 
 
 def _bounds(values: Iterable[int | None]) -> FloatArray:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from correction.records import Hops, Packets
 from tracing_core.attribution.paths import NO_PACKET, MatchedPackets
 from tracing_core.attribution.transfers import NO_STAMP, Transfers
-from tracing_core.corrections import UNCOVERED, CorrectedArray, CorrectionTable
+from tracing_core.correction_layers import UNCOVERED
+from tracing_core.corrections import CorrectedArray, CorrectionTable
 from tracing_core.model import FabricLink, FabricNode
 
 Int64Array = NDArray[np.int64]

@@ -33,7 +33,8 @@ from tracing_core.attribution.components import (
 from tracing_core.attribution.paths import NO_PACKET, MatchedPackets, match_packets, usable_packets
 from tracing_core.attribution.transfers import Transfers
 from tracing_core.attribution.verdict import decide
-from tracing_core.corrections import UNCOVERED, CorrectionTable
+from tracing_core.correction_layers import UNCOVERED
+from tracing_core.corrections import CorrectionTable
 from tracing_core.model import ClockStatus, FabricLink, FabricNode
 
 SLOW_SPREADS = 6.0

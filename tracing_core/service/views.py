@@ -96,9 +96,6 @@ def clocks(
     nodes: Iterable[FabricNode], table: CorrectionTable, *, every_row: bool = False
 ) -> list[schemas.ClockItem]:
     """Every clock, fabric order first, then by name: its newest window, or every row in force."""
-    in_force: dict[str, list[Correction]] = {}
-    for row in table.effective_rows():
-        in_force.setdefault(row.clock, []).append(row)
     newest = table.newest_windows()
     known = {node.name: node for node in nodes}
     names = list(known) + sorted(set(newest) - set(known))
@@ -107,14 +104,15 @@ def clocks(
         window = newest.get(name)
         rows: Sequence[Correction] = window.rows if window else ()
         if every_row:
-            rows = sorted(in_force.get(name, ()), key=lambda row: row.valid_from_local_ns)
+            in_force = table.effective_rows_of(name)
+            rows = sorted(in_force, key=lambda row: row.valid_from_local_ns)
         return schemas.ClockItem(
             clock=name,
             kind=known[name].kind if name in known else "",
             node_id=known[name].node_id if name in known else 0,
             centre=_correction(window.centre) if window else None,
             corrections=[_correction(row) for row in rows],
-            corrections_in_force=len(in_force.get(name, ())),
+            corrections_in_force=table.effective_count(name),
         )
 
     return [item(name) for name in names]

@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tracing_core.corrections import CorrectionTable
 from tracing_core.model import ClockStatus, Correction, LinkEstimate
@@ -40,11 +39,9 @@ _NEWEST_USED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cached:
-    revision: int
-    version: int
-    table: CorrectionTable
+ROWS_MAX = 1_000_000
+"""In a table: two hours of 28 clocks of which half are steered eight times a second. A reading that
+only older rows cover is unknown; the rows stay in the store."""
 
 
 class CorrectionStore:
@@ -52,7 +49,7 @@ class CorrectionStore:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._cache: _Cached | None = None
+        self._cache: CorrectionTable | None = None
         self.revision = 0
         """Rises with every append."""
 
@@ -80,31 +77,59 @@ class CorrectionStore:
         return self._engine.scalar_int("SELECT max(correction_version) FROM correction_versions")
 
     def table(self, version: int = LATEST) -> CorrectionTable:
-        """The corrections as of a version; its `version` is the newest one included."""
+        """The corrections as of a version; its `version` is the newest one included.
+
+        The newest ROWS_MAX of them. What has been read stays; newer versions are added to it.
+        """
         with self._engine.transaction_lock():
             latest = self.latest_version()
             version = max(0, min(version, latest))
             cached = self._cache
-            if cached and cached.revision == self.revision and cached.version == version:
-                return cached.table
-            rows = self._engine.rows(
-                f"SELECT correction_version, {', '.join(_COLUMNS)} FROM corrections"
-                f" WHERE correction_version <= {{version:UInt64}} AND {_PUBLISHED}"
-                " ORDER BY correction_version, clock, valid_from_local_ns",
-                {"version": version},
-            )
-            table = CorrectionTable(
-                ((int(row[0]), _correction(row[1:])) for row in rows), version=version
-            )
-            self._cache = _Cached(revision=self.revision, version=version, table=table)
+            if cached is not None and cached.version == version:
+                return cached
+            if cached is not None and version == latest and len(cached.rows) < ROWS_MAX:
+                more = self._read(cached.version, version)
+                table = cached.extended(more, version=version)
+            else:
+                above = self._oldest_kept(version, ROWS_MAX // 2)
+                table = CorrectionTable(self._read(above, version), version=version)
+            if version == latest or cached is None:
+                self._cache = table
             return table
+
+    def _read(self, above: int, version: int) -> list[tuple[int, Correction]]:
+        """The rows of published versions in (above, version]."""
+        rows = self._engine.rows(
+            f"SELECT correction_version, {', '.join(_COLUMNS)} FROM corrections"
+            " WHERE correction_version > {above:UInt64}"
+            f" AND correction_version <= {{version:UInt64}} AND {_PUBLISHED}"
+            " ORDER BY correction_version, clock, valid_from_local_ns",
+            {"above": above, "version": version},
+        )
+        words: dict[object, object] = {}
+        return [(int(row[0]), _correction(row[1:], words)) for row in rows]
+
+    def _oldest_kept(self, version: int, rows_max: int) -> int:
+        """The version above which all versions together have `rows_max` rows at most, or one."""
+        counts = self._engine.rows(
+            "SELECT correction_version, count() FROM corrections"
+            " WHERE correction_version <= {version:UInt64}"
+            " GROUP BY correction_version ORDER BY correction_version DESC",
+            {"version": version},
+        )
+        total = 0
+        for number, (one, count) in enumerate(counts):
+            total += int(count)
+            if number and total > rows_max:
+                return int(one)
+        return 0
 
     def links(self, version: int = LATEST) -> dict[str, LinkEstimate]:
         """The newest estimate of each link as of a version, by link name."""
         rows = self._engine.rows(
             "SELECT link, a_uv_ns, sigma_ns, bad, delay_ab_ns, delay_ba_ns, samples_ab, samples_ba"
             f" FROM link_estimates WHERE correction_version <= {{version:UInt64}} AND {_PUBLISHED}"
-            " ORDER BY correction_version",
+            " ORDER BY correction_version DESC LIMIT 1 BY link",
             {"version": version},
         )
         return {
@@ -122,8 +147,11 @@ class CorrectionStore:
         }
 
 
-def _correction(row: tuple[object, ...]) -> Correction:
+def _correction(row: tuple[object, ...], words: dict[object, object]) -> Correction:
+    """`words`: texts that many rows share, each kept once."""
     values = dict(zip(_COLUMNS, row, strict=True))
+    for name in ("clock", "method", "prior", "reason"):
+        values[name] = words.setdefault(values[name], values[name])
     values["status"] = ClockStatus(str(values["status"]))
     return Correction(**values)  # type: ignore[arg-type]  # column types are the fields' types
 

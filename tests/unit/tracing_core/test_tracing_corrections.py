@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing_core.corrections import UNCOVERED, CorrectionTable
+from tracing_core.correction_layers import UNCOVERED
+from tracing_core.corrections import CorrectionTable
 from tracing_core.model import ClockStatus, Correction
 
 EPOCH_NS = 1_800_000_000_000_000_000
