@@ -134,6 +134,7 @@ def _unique_values(fabric: Fabric) -> Iterator[FabricProblem]:
             if s.p4runtime is not None
         ],
         "the P4Runtime server",
+        ("device_id", "node_id"),
     )
     yield from repeats(
         [(("models", i, "name"), m.name) for i, m in enumerate(fabric.models)], "the name"

@@ -245,7 +245,7 @@ def _reports(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:
             keys.append(((*path, "ports", position), f"{queue.queue} of {end}"))
         if not queue.ports:
             keys.append(((*path, "queue"), f"{queue.queue}"))
-    yield from repeats(keys, "queue")
+    yield from repeats(keys, "queue", ("queue", "ports"))
     drops: list[tuple[KeyPath, Hashable]] = []
     for index, drop in enumerate(fabric.reports.drops):
         yield from check_prefix_of_ipv4(drop.source, ("reports", "drops", index, "source"))

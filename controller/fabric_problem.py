@@ -40,8 +40,13 @@ class FabricProblem(NamedTuple):
         """Paths of all values that it follows from."""
         if self.needs is not None:
             return (self.path, *self.needs)
-        first = next((n for n, step in enumerate(self.path) if isinstance(step, int)), 0)
-        return (self.path, self.path[: first + 1])
+        return (self.path, _item(self.path))
+
+
+def _item(path: KeyPath) -> KeyPath:
+    """The item of a list that the path leads into, or the section."""
+    first = next((n for n, step in enumerate(path) if isinstance(step, int)), 0)
+    return path[: first + 1]
 
 
 def known(
@@ -78,15 +83,23 @@ def all_known(
         )
 
 
-def repeats(values: Iterable[tuple[KeyPath, Hashable]], what: str) -> Iterator[FabricProblem]:
-    """A problem for every value that stands before already."""
+def repeats(
+    values: Iterable[tuple[KeyPath, Hashable]], what: str, keys: tuple[str, ...] = ()
+) -> Iterator[FabricProblem]:
+    """A problem for every value that stands before already.
+
+    keys: of the items, if more of them than the one at the path make up the value.
+    """
     first_path: dict[Hashable, KeyPath] = {}
     for path, value in values:
         if value in first_path:
             yield FabricProblem(
                 path,
                 f"{what} {value} is used by {ELSEWHERE} already; expected one that is unique",
-                needs=(first_path[value],),
+                needs=(
+                    first_path[value],
+                    *((*_item(one), key) for key in keys for one in (path, first_path[value])),
+                ),
                 elsewhere=first_path[value],
             )
         else:

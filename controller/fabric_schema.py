@@ -117,9 +117,12 @@ def _misspelt(value: Mapping[str, PlainValue], key: str) -> bool:
 def _rule_problems(document: PlainValue) -> Iterator[ValueProblem]:
     errors = list(_errors(document, fabric_schema(), ()))
     misspelt = {path for path, error in errors if error.validator == "additionalProperties"}
+    strange = {path[:2] for path, _ in errors if path[::2] == ("watchlists", "traffic")}
     for path, error in errors:
         if error.validator == "required" and path in misspelt:
             continue  # a misspelt key leaves the right one missing: the former is the cause
+        if error.validator in ("required", "additionalProperties") and path in strange:
+            continue  # which keys a watchlist has depends on its traffic
         for key, message in _schema_messages(error):
             yield ValueProblem((*path, key) if key is not None else path, message)
 
