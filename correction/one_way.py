@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equations of links that were measured in one direction only.
 
-    x_ab = theta_b - theta_a + d_ab,  so  y = x_ab - (mean of both delays) = theta_b - theta_a + a_ab
+    x_ab = theta_b - theta_a + d_ab, so y = x_ab - (mean of both delays) = theta_b - theta_a + a_ab
 
 The mean of both delays is known where another window has both directions: cables do not change.
 Where none has, an access cable's delay is anything that is declared of it, the same in all windows:

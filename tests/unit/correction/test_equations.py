@@ -78,8 +78,8 @@ def _windows(rng: np.random.Generator, span_s: float, burst_s: float) -> Prepare
 @pytest.mark.parametrize(("span_s", "away_s"), [(0.003, 0.5), (0.4, 0.3)])
 def test_a_burst_says_little_of_an_instant_far_from_it(span_s: float, away_s: float) -> None:
     """Both directions and all classes are moved along one line: its error does not average out,
-    and packets of one message are rounded alike. The claimed sd is the real one within a factor of
-    two, and never less than 0.7 of it."""
+    and packets of one message are rounded alike. The claimed sd is at least 0.9 of the real one,
+    and not more than three times as large."""
     prepared = _windows(np.random.default_rng(5), span_s, burst_s=2e-6)
     fit = fit_envelopes(prepared, quantum_ns=np.ones(1), jitter_ns=np.full(1, JITTER_NS))
     away_ns = away_s * 1e9
@@ -89,4 +89,4 @@ def test_a_burst_says_little_of_an_instant_far_from_it(span_s: float, away_s: fl
     error_ns = equations.y_ns[:, 0] - np.mean(equations.y_ns[:, 0])
     ratio = np.sqrt(np.mean(equations.sd_ns[:, 0] ** 2)) / np.std(error_ns)
     assert equations.known.all()
-    assert 0.7 < ratio < 2.0
+    assert 0.9 < ratio < 3.0
