@@ -107,9 +107,12 @@ class Keeper:
                 self.spawn(self._follow_target())
                 self.spawn(self._write_in_passes())
                 self.spawn(self._change_pipelines())
+                try:
+                    await asyncio.Event().wait()  # until cancelled
+                finally:
+                    for kept in self.switches.values():
+                        kept.stop()
         finally:
-            for kept in self.switches.values():
-                kept.stop()
             self._event(EventKind.STOPPED)
 
     def replace_fabric(self, fabric: Fabric) -> None:

@@ -2,7 +2,8 @@
 """Carries out the commands of one switch's machine over its P4Runtime session."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Protocol
 
 import finsy as fy
@@ -67,6 +68,7 @@ class KeptSwitch:
         self._life: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     @property
     def name(self) -> str:
@@ -78,7 +80,8 @@ class KeptSwitch:
         self.feed(self.machine.start(self._owner.now_ns()))
 
     def stop(self) -> None:
-        """Stop everything; the session closes."""
+        """Stop everything, for good; the session closes."""
+        self._stopped = True
         if self._alarm is not None:
             self._alarm.cancel()
         for task in (*self._work, *([self._life] if self._life is not None else [])):
@@ -86,6 +89,8 @@ class KeptSwitch:
 
     def feed(self, commands: list[Do]) -> None:
         """Carry out what the machine asks for, and call it when it wants to be called."""
+        if self._stopped:
+            return
         for command in commands:
             self._carry_out(command)
         self._set_alarm()
@@ -120,7 +125,7 @@ class KeptSwitch:
             case Do.CONNECT:
                 self._life = self._owner.spawn(self._live())
             case Do.ANNOUNCE:
-                self._begin(self._announce())
+                self._begin(self._announce)
             case Do.DISCONNECT:
                 self._cancel(self._work)
                 if self._life is not None:
@@ -129,13 +134,13 @@ class KeptSwitch:
             case Do.STAND_DOWN:
                 self._cancel(self._work)
             case Do.READ_COOKIE:
-                self._begin(self._read_cookie())
+                self._begin(self._read_cookie)
             case Do.PUSH:
-                self._begin(self._push())
+                self._begin(self._push)
             case Do.READ:
-                self._begin(self._compare(read=True))
+                self._begin(partial(self._compare, read=True))
             case Do.COMPARE:
-                self._begin(self._compare(read=False))
+                self._begin(partial(self._compare, read=False))
             case Do.WRITE:
                 self._owner.want_write(self.name)
 
@@ -144,14 +149,14 @@ class KeptSwitch:
             if task is not asyncio.current_task():  # which ends by itself
                 task.cancel()
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _begin(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         task = self._owner.spawn(self._guarded(work))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
 
-    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
+    async def _guarded(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:
-            await work
+            await work()
         except SwitchError as error:
             self.failed(error)
 
