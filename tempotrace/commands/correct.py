@@ -15,6 +15,7 @@ from correction.link_bounds import link_bounds
 from correction.links import Reject
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
 from tempotrace.commands.correct_calibrate import calibrate_command
+from tempotrace.commands.correct_explain import explain_command
 from tempotrace.commands.correct_follow import follow
 from tempotrace.commands.correct_paths import paths
 from tempotrace.commands.correct_plan import plan_command
@@ -27,6 +28,7 @@ app = typer.Typer(help="Estimate clocks and asymmetries.", no_args_is_help=True)
 
 app.command("calibrate")(calibrate_command)
 app.command("plan")(plan_command)
+app.command("explain")(explain_command)
 app.command("follow")(follow)
 
 CORRECTIONS_VERSION = 1

@@ -209,6 +209,33 @@ def test_one_asymmetric_cable_on_a_path_that_both_ways_share(tmp_path, slow_up) 
     assert span["cause"]["asymmetry_ns"] == pytest.approx(sign * A_NS, abs=3.0)
 
 
+@pytest.mark.parametrize("configured_ns", [0, 3_000])
+def test_what_the_daemon_printed_is_explained(tmp_path: Path, configured_ns: int) -> None:
+    """From its log and either the path's asymmetry or the clock's correction: printed zero, 7 us of
+    path delay, and the true error."""
+    theta = round(servo_error_ns(configured_asymmetry_ns=configured_ns, true_asymmetry_ns=A_NS))
+    one = told(tmp_path, Golden(theta_ns=theta))
+    offset = printed_offset_ns(one.exchange(), configured_ns)
+    text = f"master offset {offset:10.0f} s2 freq     +12 path delay {(D_MS_NS + D_SM_NS) / 2:9.0f}"
+    lines = (f"ptp4l[{number}.125]: {text}\n" for number in range(30))
+    (tmp_path / "ptp4l.log").write_text("".join(lines))
+    corrections = tmp_path / "corrections.json"
+    one.command("run", "--out", str(corrections))
+    for known in (
+        ["--asymmetry", str(one.span()["delay_asymmetry"]["value_ns"])],
+        ["--corrections", str(corrections), "--clock", "h3"],
+        ["--there", str(D_MS_NS), "--back", str(D_SM_NS)],
+    ):
+        command = ["correct", "explain", str(tmp_path / "ptp4l.log"), *known, "--json"]
+        got = CliRunner().invoke(app, [*command, "--configured", str(configured_ns)])
+        assert got.exit_code == 0, got.output
+        (story,) = json.loads(got.stdout)["clocks"]
+        assert story["printed_offset_ns"]["mean"] == 0.0
+        assert story["printed_delay_ns"]["mean"] == (D_MS_NS + D_SM_NS) / 2
+        assert story["asymmetry_ns"] == pytest.approx(A_NS, abs=EXACT_NS)
+        assert story["true_error_ns"] == pytest.approx(theta, abs=EXACT_NS)
+
+
 def test_the_labs_truth_uses_the_same_sign_and_factor(tmp_path: Path) -> None:
     """As truth.json states it."""
     link = TrueLink(name="u-v", a_to_b_ns=D_MS_NS, b_to_a_ns=D_SM_NS, bad=True)
