@@ -303,6 +303,8 @@ def _client_offsets(
     usable = exchanges[
         np.all([exchanges[f"{t}_ns"] != NO_TSTAMP_NS for t in ("t2_local", "t3_local")], axis=0)
     ]
+    if not len(usable):
+        return {}
     usable = usable[np.lexsort((usable["t2_local_ns"], usable["client"]))]
     there = usable["t2_local_ns"] - usable["t1_reference_ns"] - usable["c1_ns"]
     back = usable["t4_reference_ns"] - usable["t3_local_ns"] - usable["c2_ns"]

@@ -19,6 +19,10 @@ from controller.following.tails import ClockPairTail, PtpTail
 from controller.telemetry.collector import Collection
 from correction.stream.follow import FollowedWindow, Follower
 from correction.table import Status
+from tracing_core.store import Store
+
+STORE_NS = 1_000_000_000
+"""Packets go to the store so often."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,19 +134,39 @@ class FollowPump:
     """Where a running collector hands packets: stands in for its outputs."""
 
     def __init__(
-        self, following: Following, *, run: str, now_collector_ns: Callable[[], int | None]
+        self,
+        following: Following,
+        *,
+        now_collector_ns: Callable[[], int],
+        store: Store | None = None,
     ) -> None:
+        """store: gets the packets, too."""
         self.outputs: tuple[()] = ()
-        self.run = run
         self._following = following
         self._now = now_collector_ns
+        self._store = store
+        self._store_at_ns = 0
+        self._kept: list[Collection] = []
 
     def write(self, collection: Collection, give_up: Callable[[], bool] = never) -> int:
         """Take what a drain gave, and step."""
         self._following.follower.add_packets(collection.packets, collection.hops)
-        self._following.step(self._now())
+        if self._store is not None and len(collection.packets):
+            self._kept.append(collection)
+        now = self._now()
+        if now >= self._store_at_ns:
+            self._store_at_ns = now + STORE_NS
+            self._into_store()
+        self._following.step(now)
         return 0
 
     def close(self) -> None:
         """Publish the rest."""
+        self._into_store()
         self._following.finish()
+
+    def _into_store(self) -> None:
+        for one in self._kept:
+            assert self._store is not None
+            self._store.telemetry.append(one.packets, one.hops)
+        self._kept.clear()

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from correction.mesh.core import Core, split
+from correction.mesh.covariance import Covariance
 from correction.mesh.edges import Edges, without_shared
-from correction.mesh.normal import Solution, System, covariance, solve, spread, system
+from correction.mesh.normal import Solution, System, covariance, solve, system
 from correction.timebase import Bools, Float64s, Int64s
 
 CHANGED_SIGMAS = 8.0
@@ -83,17 +84,19 @@ def motion(
         out |= wrong & (strange >= BESIDE_SHARE * strange[wrong].max())
         found, cov, strange = _fit(of, weight, out)
     changed[rows[core.edges[out & (strange > 1.0)]]] = True
-    moved[core.nodes], variance[core.nodes] = found.theta_ns, np.diagonal(cov)[: of.size]
+    moved[core.nodes], variance[core.nodes] = found.theta_ns, cov.clocks
     _down_the_trees(core, edges, moved, variance)
     shift = moved[reference]
+    variance += variance[reference]  # they were against the clock that the reference hangs on
+    variance[reference] = 0.0
     return Motion(moved_ns=moved - shift, sd_ns=np.sqrt(variance), changed=changed)
 
 
-def _fit(of: System, weight: Float64s, out: Bools) -> tuple[Solution, Float64s, Float64s]:
+def _fit(of: System, weight: Float64s, out: Bools) -> tuple[Solution, Covariance, Float64s]:
     """(clocks, their covariance, how far each link departs as a share of what is allowed)."""
     found = solve(of, np.where(out, OUT_SHARE * weight, weight))
-    cov = covariance(found)
-    expected = np.sqrt(1.0 / weight + spread(of, cov))
+    cov = covariance(of, found)
+    expected = np.sqrt(1.0 / weight + cov.spread)
     strange = np.abs(found.residual_ns) / np.maximum(CHANGED_SIGMAS * expected, CHANGED_NS)
     return found, cov, strange
 

@@ -29,6 +29,8 @@ from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 HOLDOVER_NS = 10 * NS_PER_S
 """A clock that is not reached is held over for so long: then its hard bound has grown to a third of
 a microsecond at 10 ns/s per square root of a second and a rate known to 1 ppb."""
+BEFORE_NS = 2 * NS_PER_S
+"""How far back the first row of a clock is used: first packets do not reach all clocks."""
 RECALL_NS = 600 * NS_PER_S
 """How far back readings are remembered that a clock which is set back would show again."""
 
@@ -50,6 +52,8 @@ class Coverage:
     """End of the newest window with a row of the clock."""
     measured_end_collector_ns: Int64s
     """End of the newest window in which it was measured."""
+    moved: Bools
+    """It moved in a window, and has not been measured since."""
 
     @classmethod
     def new(cls, count: int) -> "Coverage":
@@ -62,6 +66,7 @@ class Coverage:
             measured_local_ns=np.full(count, NO_TSTAMP_NS),
             end_collector_ns=np.full(count, NO_TSTAMP_NS),
             measured_end_collector_ns=np.full(count, NO_TSTAMP_NS),
+            moved=np.zeros(count, np.bool_),
         )
 
     def moved_to(self, before: FabricModel, after: FabricModel) -> "Coverage":
@@ -108,10 +113,14 @@ def window_rows(
         judged = (tracked.status == Status.OK) | (tracked.status == Status.AMBIGUOUS)
         measured = judged & (tracked.anchor_local_ns != NO_TSTAMP_NS)
         moved = tracked.status == Status.INCONSISTENT
+        new = measured & (coverage.high_local_ns == NO_TSTAMP_NS) & ~coverage.moved
         parts.append(_void_rows(coverage, tracked, measured, place))
         parts.append(_measured_rows(coverage, tracked, measured, model, place))
         held = [np.zeros(len(part), np.bool_) for part in parts]
-    coverage.known[moved] = False
+        parts.append(_rows_before(coverage, parts[-1], new))
+        held.append(np.ones(len(parts[-1]), np.bool_))
+        coverage.moved[measured] = False
+    coverage.known[moved], coverage.moved[moved] = False, True
     parts.append(_held_rows(coverage, ~measured & ~moved, place))
     held.append(np.ones(len(parts[-1]), np.bool_))
     rows, is_held = np.concatenate(parts), np.concatenate(held)
@@ -189,6 +198,15 @@ def _measured_rows(
     coverage.end_collector_ns[clocks] = place.end_collector_ns
     coverage.measured_end_collector_ns[clocks] = place.end_collector_ns
     return rows[told]
+
+
+def _rows_before(coverage: Coverage, rows: Corrections, new: Bools) -> Corrections:
+    """Of clocks that are measured for the first time: a little of what they read before."""
+    before: Corrections = rows[new[rows["clock"]]].copy()
+    before["valid_to_local_ns"] = before["valid_from_local_ns"]
+    before["valid_from_local_ns"] -= BEFORE_NS
+    coverage.low_local_ns[before["clock"]] = before["valid_from_local_ns"]
+    return before
 
 
 def _held_rows(coverage: Coverage, silent: Bools, place: WindowPlace) -> Corrections:

@@ -39,6 +39,7 @@ from tempotrace.errors import InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
 from tempotrace.strict_json import strict_text
 from tempotrace.waiting import COMPILING, told_if_long
+from tracing_core.store import Store, links_of, nodes_of
 
 IDLE_S = 0.1
 """Between two looks for parts of a collector."""
@@ -215,19 +216,25 @@ class LiveFollower:
     """Receives reports in this process and follows them."""
 
     def __init__(
-        self, description: Fabric, addresses: list[tuple[str, int]], following: Following
+        self,
+        description: Fabric,
+        addresses: list[tuple[str, int]],
+        following: Following,
+        *,
+        store: Store | None = None,
     ) -> None:
+        """store: gets the packets and the fabric's description, for the attribution of spans."""
         try:
             source = SocketSource(addresses, collector_clock_ns=time.time_ns)
         except OSError as error:
             raise InputError(f"correct follow: cannot listen: {error.strerror}") from None
-        self._following = following
+        self._following, self._store = following, store
         with told_if_long(COMPILING):
             core = make_core(description)
         self._running = RunningCollector(
             source,
             core,
-            FollowPump(following, run=following.run, now_collector_ns=time.time_ns),
+            FollowPump(following, now_collector_ns=time.time_ns, store=store),
             run=following.run,
             collector_clock_ns=time.time_ns,
         )
@@ -244,6 +251,9 @@ class LiveFollower:
         def ended() -> bool:
             description = None if reload is None else reload.apply(self._following)
             if description is not None:
+                if self._store is not None:
+                    model = fabric_model(description)
+                    self._store.fabric.replace(nodes_of(model), links_of(model))
                 self._running.change_core(make_core(description))
             return bool(is_ended())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace serve`: the tracing service over a recording or an empty store."""
+"""`tempotrace serve`: the tracing service over a recording, a running fabric or an empty store."""
 
 import tempfile
 from pathlib import Path
@@ -9,7 +9,10 @@ import typer
 
 from controller.fabric_file import load_fabric
 from controller.fabric_model import fabric_model
+from controller.following.store_output import StoreOutput
 from tempotrace.analysis import analyse, publish, warn_of_refusals
+from tempotrace.commands.addresses import host_and_port
+from tempotrace.commands.correct_follow import LiveFollower, Reload, opened
 from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.interrupt import Interrupts
@@ -30,12 +33,29 @@ def serve(
     store_path: Annotated[
         Path | None, typer.Option("--store", help="Folder of the store; temporary by default.")
     ] = None,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--listen",
+            help="HOST:PORT to receive telemetry reports on: clocks are corrected while the fabric "
+            "runs. May be repeated.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="With --listen: keeps what has been learnt over a restart."),
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = DEFAULT_PORT,
 ) -> None:
-    """Serve OTLP ingest, API and page until Ctrl-C; with a recording, its corrections too."""
-    if (reports is None) != (exchanges is None):
-        raise InputError("serve: --reports and --exchanges belong together")
+    """Serve OTLP ingest, API and page until Ctrl-C; corrections of a recording, or live ones."""
+    if reports is not None and listen:
+        raise InputError("serve: give either --reports or --listen")
+    if (reports is None and not listen) != (exchanges is None):
+        raise InputError("serve: --reports or --listen, and --exchanges belong together")
+    if state is not None and not listen:
+        raise InputError("serve: --state goes with --listen")
+    addresses = [host_and_port("--listen", text) for text in listen or []]
     description = load_fabric(fabric)
     with (
         Interrupts() as interrupts,
@@ -43,6 +63,17 @@ def serve(
         open_store(store_path or Path(temporary)) as store,
     ):
         analysis = None
+        live = None
+        if addresses and exchanges is not None:
+            following, _ = opened(
+                description,
+                exchanges=exchanges,
+                clock_pairs=clock_pairs,
+                outputs=[],
+                state=state,
+                more_outputs=(StoreOutput(store),),
+            )
+            live = LiveFollower(description, addresses, following, store=store)
         if reports is not None and exchanges is not None:
             analysis = analyse(description, reports, exchanges, clock_pairs)
             warn_of_refusals(analysis)
@@ -55,5 +86,10 @@ def serve(
         with start_service(store, host, port) as service:
             typer.echo(f"page {service.url}/   API {service.url}/docs")
             typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
-            interrupts.wait()
+            if live is None:
+                interrupts.wait()
+            else:
+                typer.echo(f"telemetry reports on {live.listed}")
+                with Reload(fabric) as reload:
+                    live.serve(is_ended=lambda: interrupts.is_requested, reload=reload)
     typer.echo("stopped", err=True)

@@ -76,6 +76,12 @@ class CorrectionStore:
         """The newest version; 0 when there is no correction yet."""
         return self._engine.scalar_int("SELECT max(correction_version) FROM correction_versions")
 
+    def newest_window(self) -> int:
+        """Number of the newest window that has a row; 0 when there is none."""
+        return self._engine.scalar_int(
+            f"SELECT max(window_index) FROM corrections WHERE {_PUBLISHED}"
+        )
+
     def table(self, version: int = LATEST) -> CorrectionTable:
         """The corrections as of a version; its `version` is the newest one included.
 
