@@ -24,19 +24,6 @@ def get_json(url: str, path: str) -> Mapping[str, Any]:
     return answer
 
 
-def post(url: str, path: str, body: bytes, content_type: str) -> Mapping[str, Any]:
-    """POST a body; returns the JSON answer."""
-    try:
-        with httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False) as client:
-            response = client.post(path, content=body, headers={"content-type": content_type})
-    except (httpx.TransportError, httpx.InvalidURL) as error:
-        raise InputError(f"{url}: no answer from the service: {error}") from None
-    if response.is_error:
-        raise InputError(f"{url}{path}: {response.status_code} {_detail(response)}")
-    answer: Mapping[str, Any] = response.json() if response.content else {}
-    return answer
-
-
 def _detail(response: httpx.Response) -> str:
     try:
         answer = response.json()

@@ -1,76 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace trace`: bring spans into a running service, list traces, show them corrected."""
 
-import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from tempotrace.commands.options import DEFAULT_URL, Json, Url
-from tempotrace.errors import InputError, one_line_errors
-from tempotrace.http import get_json, post
+from tempotrace.commands.trace_import import import_files
+from tempotrace.errors import one_line_errors
+from tempotrace.http import get_json
 from tempotrace.strict_json import strict_text
 
 app = typer.Typer(help="Spans: import, list, show.", no_args_is_help=True)
 
-
-@app.command("import")
-@one_line_errors
-def import_files(
-    files: Annotated[list[Path], typer.Argument(help="OTLP/JSON requests, one a line.")],
-    url: Url = DEFAULT_URL,
-    as_json: Json = False,
-) -> None:
-    """Send OTLP/JSON lines to the service; reports what it took and what it refused."""
-    requests = spans = rejected = 0
-    for path in files:
-        for where, line, span_count in _requests(path):
-            try:
-                answer = post(url, "/v1/traces", line, "application/json")
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from None
-            partial = answer.get("partialSuccess") or {}
-            refused = int(partial.get("rejectedSpans", 0))
-            if partial.get("errorMessage"):
-                typer.echo(f"{where}: {partial['errorMessage']}", err=True)
-            requests += 1
-            rejected += refused
-            spans += span_count - refused
-    if as_json:
-        counts = {"requests": requests, "spans_accepted": spans, "spans_rejected": rejected}
-        typer.echo(strict_text(counts))
-    else:
-        typer.echo(f"{requests} requests: {spans} spans accepted, {rejected} rejected")
-
-
-def _requests(path: Path) -> Iterator[tuple[str, bytes, int]]:
-    """Where each request stands, its bytes and its number of spans."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            where = f"{path}:{number}"
-            if not line.strip():
-                continue
-            try:
-                request = json.loads(line)
-            except (ValueError, RecursionError):
-                raise InputError(f"{where}: expected one OTLP/JSON request a line") from None
-            if not isinstance(request, dict) or "resourceSpans" not in request:
-                raise InputError(f"{where}: resourceSpans: missing, this is no OTLP/JSON request")
-            yield where, line, _count_spans(request)
-
-
-def _count_spans(request: Mapping[str, Any]) -> int:
-    """Spans of a request; parts of another shape are the service's to refuse."""
-    count = 0
-    for resource in request["resourceSpans"] or ():
-        for scope in resource.get("scopeSpans", ()) if isinstance(resource, dict) else ():
-            spans = scope.get("spans", ()) if isinstance(scope, dict) else ()
-            count += len(spans) if isinstance(spans, list) else 0
-    return count
+app.command("import")(import_files)
 
 
 @app.command("list")
