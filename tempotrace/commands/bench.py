@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tempotrace.commands.options import DEFAULT_SEED, Json, Seed
-from tempotrace.errors import one_line_errors
+from tempotrace.errors import EXIT_CHECK_FAILED, one_line_errors
 from tempotrace.strict_json import strict_text
 
 if TYPE_CHECKING:
@@ -92,6 +92,29 @@ def solver(
     for name, value in result.items():
         text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
         typer.echo(f"{name:32} {text:>14}")
+
+
+@app.command("deploy")
+@one_line_errors
+def deploy(
+    switches: Annotated[int, typer.Option("--switches", min=2, max=240)] = 200,
+    as_json: Json = False,
+) -> None:
+    """Program embedded switches twice and fail a link; exit 1 beyond the limits."""
+    from bmv2_lab.deploy_bench import run as run_deploy_bench
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        result = run_deploy_bench(switches, lambda name: progress.update(task, description=name))
+    values = {**asdict(result), "limits_kept": result.limits_kept}
+    if as_json:
+        typer.echo(strict_text(values))
+    else:
+        for name, value in values.items():
+            text = f"{value:,.2f}" if isinstance(value, float) else f"{value}"
+            typer.echo(f"{name:32} {text:>14}")
+    if not result.limits_kept:
+        raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def _print_collector(result: "CollectorBench") -> None:
