@@ -7,10 +7,10 @@ from ipaddress import IPv4Network
 import numpy as np
 
 from bmv2_lab.scenarios import Scenario
-from bmv2_lab.topologies import cabled
+from bmv2_lab.topologies import generated
 from controller.fabric import PROTOCOL_UDP, DeviceModel, Fabric, PtpRole, TrafficClass
 from controller.fabric_check import check_fabric
-from controller.fabric_generate import device_models, leaf_spine
+from controller.fabric_defaults import device_models
 from controller.fabric_telemetry import DEFAULT_REPORTS, EthernetPtp, Probes, PuntRule, QueueReport
 from controller.routing import attached_hosts
 from controller.targets import BMV2, NO_PROGRAM
@@ -27,10 +27,8 @@ QUEUE_REPORT_QUOTA = 1_000
 def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
     """The fabric that a scenario builds, with cable lengths drawn from `cables`."""
     nuisance = scenario.nuisance
-    fabric = leaf_spine(
-        leaves=scenario.leaves,
-        spines=scenario.spines,
-        hosts_per_leaf=scenario.hosts_per_leaf,
+    fabric = generated(
+        scenario,
         name=scenario.name,
         speed_gbps=scenario.speed_gbps,
         asymmetry_sd_ns=nuisance.link_asymmetry_sd_ns,
@@ -40,7 +38,6 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
         link_latency_ns_max=float(nuisance.module_latency_ns_max),
         tenants=scenario.tenants,
     )
-    fabric = cabled(fabric, scenario)
     if scenario.plain_spines:
         fabric = _with_plain_spines(fabric)
     lengths_m = cables.integers(

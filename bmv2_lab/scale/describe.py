@@ -29,7 +29,8 @@ from controller.fabric import (
     Switch,
     Tenant,
 )
-from controller.fabric_generate import CPU_PORT, default_qos, default_watchlists
+from controller.fabric_defaults import default_qos, default_watchlists
+from controller.fabric_generate import CPU_PORT
 from correction.model import Clock, ClockKind, FabricModel
 from correction.model import Link as ModelLink
 

@@ -30,7 +30,7 @@ from bmv2_lab.scenarios import Congestion, Scenario
 from bmv2_lab.simulator.background import Load
 from bmv2_lab.truth import TrueLink
 from controller.fabric import DeviceModel
-from controller.fabric_generate import device_models
+from controller.fabric_defaults import device_models
 from correction.model import ClockKind
 
 LENGTH_TOLERANCE_M = 1.0

@@ -18,7 +18,6 @@ from controller.deploy_report import (
 )
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric, load_fabric_and_paths
-from controller.fabric_generate import leaf_spine
 from controller.keeper.keeper import KeeperOptions
 from tempotrace.analysis import with_addresses
 from tempotrace.commands.deploy_options import (
@@ -38,11 +37,11 @@ from tempotrace.commands.deploy_options import (
     make_pipeline_change,
 )
 from tempotrace.commands.options import FabricFile, Json
+from tempotrace.deploy_init import InitTopology, generate
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.strict_json import strict_text
 
-TENANTS = ("alpha", "beta")
-"""Tenants of a generated fabric, one host of each per leaf in turn."""
+Size = Annotated[int | None, typer.Option(min=1)]
 PORT_MAX = 65_535
 
 app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
@@ -52,9 +51,19 @@ app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=T
 @one_line_errors
 def init(
     fabric: FabricFile = Path("fabric.yaml"),
-    leaves: Annotated[int, typer.Option(min=1)] = 8,
-    spines: Annotated[int, typer.Option(min=1)] = 4,
-    hosts_per_leaf: Annotated[int, typer.Option(min=1)] = 2,
+    topology: Annotated[
+        InitTopology, typer.Option(help="Each has sizes of its own.")
+    ] = InitTopology.LEAF_SPINE,
+    leaves: Size = None,
+    spines: Size = None,
+    hosts_per_leaf: Size = None,
+    pods: Size = None,
+    leaves_per_pod: Size = None,
+    spines_per_pod: Size = None,
+    cores_per_plane: Size = None,
+    units: Size = None,
+    machines_per_unit: Size = None,
+    nics_per_machine: Size = None,
     speed_gbps: Annotated[int, typer.Option(min=1)] = 100,
     first_port: Annotated[
         int,
@@ -62,17 +71,28 @@ def init(
     ] = 9559,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Write a leaf-spine fabric.yaml to start from; edit it, or try it with `lab switches`."""
+    """Write a fabric.yaml to start from; edit it, or try it with `lab switches`.
+
+    leaf-spine: --leaves 8 --spines 4 --hosts-per-leaf 2. three-tier: --pods 2 --leaves-per-pod 4
+    --spines-per-pod 2 --cores-per-plane 2 --hosts-per-leaf 2. rails: --units 1 --machines-per-unit
+    4 --nics-per-machine 8 --spines 4.
+    """
     if fabric.exists() and not force:
         raise InputError(f"{fabric}: is there already; --force overwrites it")
     try:
-        generated = leaf_spine(
-            leaves=leaves,
-            spines=spines,
-            hosts_per_leaf=hosts_per_leaf,
-            speed_gbps=speed_gbps,
-            tenants=TENANTS[:hosts_per_leaf],
-        )
+        sizes = {
+            "leaves": leaves,
+            "spines": spines,
+            "hosts_per_leaf": hosts_per_leaf,
+            "pods": pods,
+            "leaves_per_pod": leaves_per_pod,
+            "spines_per_pod": spines_per_pod,
+            "cores_per_plane": cores_per_plane,
+            "units": units,
+            "machines_per_unit": machines_per_unit,
+            "nics_per_machine": nics_per_machine,
+        }
+        generated = generate(topology, sizes, speed_gbps=speed_gbps)
     except ValueError as error:
         raise InputError(f"deploy init: {error}") from None
     if first_port + len(generated.switches) - 1 > PORT_MAX:

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from controller.fabric import Fabric, LinkEnd, cabling
 from controller.fabric_check import check_fabric
+from controller.fabric_defaults import device_models
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import parse_fabric
-from controller.fabric_generate import device_models, leaf_spine, leaf_spine_link_count
+from controller.fabric_generate import leaf_spine, leaf_spine_link_count
 
 
 def test_demo_fabric_has_the_constants_of_the_lab() -> None:
@@ -78,8 +79,10 @@ def test_every_size_is_sound_and_reads_back(
     ("arguments", "message"),
     [
         ({"leaves": 0}, "leaves is 0"),
-        ({"leaves": 201}, "expected 1 to 200"),
-        ({"spines": 65}, "spines is 65"),
+        ({"leaves": 64_001}, "expected 1 to 64000"),
+        ({"leaves": 508}, "a switch would have 508 ports; expected at most 507"),
+        ({"spines": 506}, "a switch would have 508 ports"),
+        ({"hosts_per_leaf": 255}, "hosts_per_leaf is 255; expected 1 to 254"),
         ({"tenants": ["a", "b", "c"]}, "tenants is 3; expected 1 to 2"),
         ({"lengths_m": [1.0]}, "1 lengths for 48 links"),
         ({"speed_gbps": 400, "models": device_models()}, "no stamp point at 400"),

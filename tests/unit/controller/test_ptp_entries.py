@@ -8,7 +8,8 @@ import pytest
 
 from controller.entries import MulticastGroup, TableEntry
 from controller.fabric import Fabric, PtpRole, StampPoints
-from controller.fabric_generate import device_models, leaf_spine
+from controller.fabric_defaults import device_models
+from controller.fabric_generate import leaf_spine
 from controller.fabric_telemetry import EthernetPtp
 from controller.ptp_entries import (
     clock_default,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from controller.entries import DefaultEntry, TableEntry
 from controller.fabric import Collector, Fabric, LinkEnd
-from controller.fabric_generate import device_models, leaf_spine
+from controller.fabric_defaults import device_models
+from controller.fabric_generate import leaf_spine
 from controller.fabric_telemetry import (
     DROP_REASONS,
     DropReport,

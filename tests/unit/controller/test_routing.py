@@ -7,7 +7,8 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network
 import pytest
 
 from controller.fabric import Fabric, Link, LinkEnd
-from controller.fabric_generate import device_models, leaf_spine
+from controller.fabric_defaults import device_models
+from controller.fabric_generate import leaf_spine
 from controller.paths import NextHop
 from controller.routing import Route, compute_routes, tiers
 
