@@ -16,7 +16,7 @@ from tracing_core.importers.errors import ImportRefusedError
 PICKLE_BYTES_MAX = 256 * 2**20
 """A dump of 2,000 entries with stack traces is a few MB."""
 OPCODES_MAX = 20_000_000
-VALUES_MAX = 10_000_000
+VALUES_MAX = 5_000_000
 """Values of the whole result, those that appear twice counted twice."""
 DEPTH_MAX = 24
 MEMO_MAX = 5_000_000
@@ -48,7 +48,8 @@ def load_plain_pickle(data: bytes) -> PlainValue:
         if isinstance(error, ImportRefusedError):
             raise
         raise ImportRefusedError(f"damaged pickle: {error}") from error
-    return _copied(value, [VALUES_MAX], 0)
+    _check_size(value)
+    return value
 
 
 class _Machine:
@@ -141,17 +142,22 @@ def _pairs(items: list[PlainValue]) -> dict[PlainValue, PlainValue]:
     return dict(zip(keys, items[1::2], strict=True))
 
 
-def _copied(value: PlainValue, left: list[int], depth: int) -> PlainValue:
-    """A tree of its own, each occurrence counted: neither cycles nor multiplied containers pass."""
-    left[0] -= 1
-    if left[0] < 0:
+def _check_size(value: PlainValue) -> None:
+    """Refuses what is larger than a dump can be, once each occurrence is counted."""
+    if _count(value, {}, 0) > VALUES_MAX:
         raise ImportRefusedError(f"the pickle describes more than {VALUES_MAX} values")
-    if depth > DEPTH_MAX:
-        raise ImportRefusedError(f"the pickle nests deeper than {DEPTH_MAX}")
-    if isinstance(value, dict):
-        return {key: _copied(item, left, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)([_copied(item, left, depth + 1) for item in value])
+
+
+def _count(value: PlainValue, known: dict[int, int], depth: int) -> int:
+    """Values in `value`; containers are looked at once, however often they appear."""
     if value is _MARK:
         raise ImportRefusedError("damaged pickle: a mark is left over")
-    return value
+    if not isinstance(value, list | tuple | dict):
+        return 1
+    if depth > DEPTH_MAX:  # a cycle, too
+        raise ImportRefusedError(f"the pickle nests deeper than {DEPTH_MAX}")
+    count = known.get(id(value))
+    if count is None:
+        items = value.values() if isinstance(value, dict) else value
+        count = known[id(value)] = 1 + sum(_count(item, known, depth + 1) for item in items)
+    return count
