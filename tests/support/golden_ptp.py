@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from controller.fabric import DeviceModel, Fabric, PtpRole
+from controller.fabric_defaults import device_models
 from controller.fabric_dump import dump_fabric
-from controller.fabric_generate import device_models, leaf_spine
+from controller.fabric_generate import leaf_spine
 from controller.ptp_log import exchange_line, write_ptp_log
 from controller.telemetry.frames import PtpAddresses, ptp_delay_req, ptp_sync, roce_frame
 from controller.telemetry.metadata import HopMetadata
