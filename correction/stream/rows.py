@@ -137,18 +137,20 @@ def _void_rows(
     low, high = coverage.low_local_ns[clocks], coverage.high_local_ns[clocks]
     start, end = _own(tracked, clocks, place)
     apart = start < high - EDGE_NS
-    # readings that it shows again in this window
-    void_from = np.where(apart, np.maximum(start, low), high)
-    void_to = np.where(apart, np.minimum(end, high), high)
     stepped = (tracked.update.stepped | tracked.update.rate_jumped)[clocks]
     back = np.where(stepped, np.minimum(np.nan_to_num(tracked.update.step_ns[clocks]), 0.0), 0.0)
     back_ns = np.ceil(np.minimum(-back, float(RECALL_NS))).astype(np.int64)
-    # it was set back before this window, and may have shown again the last that it had shown;
-    # or it was set at all while it was held over
-    doubtful = np.minimum(np.maximum(low, high - back_ns), coverage.measured_local_ns[clocks])
-    near = stepped & ~apart
-    void_from = np.where(near, np.maximum(doubtful, low), void_from)
-    void_to = np.where(near, high, void_to)
+    silent = place.start_collector_ns - coverage.measured_end_collector_ns[clocks]
+    far_back = coverage.measured_local_ns[clocks] + silent - start
+    far_back = np.where(apart & (far_back > EDGE_NS), np.minimum(far_back, RECALL_NS), 0)
+    back_ns = np.maximum(back_ns, far_back)
+    # set back at the earliest just after it was measured, it has shown everything from there again
+    again = coverage.measured_local_ns[clocks] - back_ns
+    void_from = np.where(apart, start, high)
+    # what was held over is in doubt whenever it was set
+    void_from = np.where(stepped | (far_back > 0), np.minimum(void_from, again), void_from)
+    void_from = np.maximum(void_from, low)
+    void_to = np.where(apart, np.minimum(end, high), high)
     some = void_from < void_to
     rows = np.zeros(np.count_nonzero(some), CORRECTION_DTYPE)
     rows["clock"] = clocks[some]
