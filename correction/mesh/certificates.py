@@ -111,8 +111,8 @@ def judge(graph: Graph, estimate_ns: Float64s) -> Verdict:
     apart = theta != estimate_ns
     determined = np.zeros(graph.size, np.bool_)
     determined[proved] = True
-    for rival in rivals:
-        determined[rival.in_doubt(graph)] = False
+    for one in rivals:
+        determined[one.in_doubt(graph)] = False
     return Verdict(
         determined=determined & ~apart,
         theta_ns=theta,

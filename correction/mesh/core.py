@@ -14,6 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from correction.mesh.edges import Edges
+from correction.mesh.reduction import Reduction, reduction
 from correction.timebase import Bools, Float64s
 
 
@@ -46,6 +47,8 @@ class Core:
     """Some pair of nodes has several edges."""
     depth_groups: tuple[slice, ...]
     """Rows of the tree arrays whose parents all stand before them."""
+    reduction: Reduction
+    """What of the core needs no dense matrix."""
 
 
 def split(edges: Edges, reference: int) -> Core:
@@ -88,14 +91,15 @@ def split(edges: Edges, reference: int) -> Core:
     nodes = np.r_[home, nodes[nodes != home]]
     position[nodes] = np.arange(len(nodes))
     inside = np.flatnonzero(alive)
+    at_u, at_v = position[edges.u[inside]], position[edges.v[inside]]
     return Core(
         reference=reference,
         connected=connected,
         nodes=nodes,
         position=position,
         edges=inside,
-        at_u=position[edges.u[inside]],
-        at_v=position[edges.v[inside]],
+        at_u=at_u,
+        at_v=at_v,
         tree_node=tree_node,
         tree_edge=tree_edge,
         tree_sign=np.where(edges.v[tree_edge] == tree_node, 1.0, -1.0),
@@ -103,6 +107,7 @@ def split(edges: Edges, reference: int) -> Core:
         attachment=attachment,
         parallel=_has_parallel(edges),
         depth_groups=groups,
+        reduction=reduction(at_u, at_v, len(nodes)),
     )
 
 

@@ -131,7 +131,22 @@ class _Search:
             if len(state.moves) < CLOCKS_MAX:
                 for node in self._left_behind(state.moves):
                     self._extend(waiting, state, node)
-        return list(seen.values())
+        return [state for state in seen.values() if self._may_be_bad(state.moves)]
+
+    def _may_be_bad(self, moves: Moves) -> bool:
+        """Between what moves and what stays, hardly more edges agree now than do not.
+
+        A move of the size of tolerances leaves edges in agreement in both places. These must not
+        make a rival of what many agree upon now.
+        """
+        edges = np.unique(np.concatenate([self._of(node) for node in moves]))
+        shifted = self._residual[edges] - self._moved_residual(edges, moves)
+        crossing = edges[np.abs(shifted) > self._tolerance[edges]]
+        ends = np.stack([self._graph.u[edges], self._graph.v[edges]])
+        outer = edges[np.isin(ends, list(moves)).sum(axis=0) == 1]
+        crossing = np.union1d(crossing, outer)
+        agrees, votes = self._agrees[crossing], self._votes[crossing]
+        return int(votes[agrees].sum()) <= int(votes[~agrees].sum()) + LOST_AT_END
 
     def apart(self, states: list[_State]) -> list[_State]:
         """The best ones of which no two share an edge."""

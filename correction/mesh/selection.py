@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from correction.mesh.normal import Solution, System, covariance, solve, spread
+from correction.mesh.covariance import COLUMNS_AT_ONCE, Covariance
+from correction.mesh.normal import Solution, System, covariance, solve
 from correction.selection import (
     BAD_SD_NS,
     BAD_SHARE,
@@ -43,8 +44,8 @@ class Chosen:
     bad: Bools
     bad_probability: Float64s
     best: Solution
-    covariance: Float64s
-    """Of clocks (first is ground) and constants, for exactly that set."""
+    covariance: Covariance
+    """For exactly that set."""
     shift_ns: Float64s
     """[unknown]: mean of the rivals less the best set's answer."""
     extra_variance: Float64s
@@ -112,22 +113,24 @@ def _cost(of: System, model: _Model, bad: Bools, found: Solution) -> float:
     return fit + found.log_det - float(np.log(weight).sum()) + _odds() * int(bad.sum())
 
 
-def _gains(of: System, model: _Model, bad: Bools, found: Solution, cov: Float64s) -> Float64s:
+def _gains(model: _Model, bad: Bools, found: Solution, cov: Covariance) -> Float64s:
     """Change of the cost if one edge is flipped; infinite where it may not be bad."""
     now, then = model.weight(bad), model.weight(~bad)
     delta = then - now
-    grow = np.maximum(1.0 + delta * spread(of, cov), 1e-12)
+    grow = np.maximum(1.0 + delta * cov.spread, 1e-12)
     gains = delta * found.residual_ns**2 / grow + np.log(grow) - np.log(then / now)
     gains = gains + np.where(bad, -_odds(), _odds())
     return np.where(model.may_be_bad, gains, np.inf)
 
 
-def _descend(of: System, model: _Model, start: Bools) -> tuple[Bools, Solution, Float64s, Float64s]:
+def _descend(
+    of: System, model: _Model, start: Bools
+) -> tuple[Bools, Solution, Covariance, Float64s]:
     bad = start.copy()
     found = solve(of, model.weight(bad))
     cost = _cost(of, model, bad, found)
-    cov = covariance(found)
-    gains = _gains(of, model, bad, found, cov)
+    cov = covariance(of, found)
+    gains = _gains(model, bad, found, cov)
     for _ in range(ROUNDS_MAX):
         best = float(gains.min(initial=0.0))
         if best >= -GAIN_MIN:
@@ -141,31 +144,30 @@ def _descend(of: System, model: _Model, start: Bools) -> tuple[Bools, Solution, 
         else:
             break
         bad, found, cost = tried, trial, trial_cost
-        cov = covariance(found)
-        gains = _gains(of, model, bad, found, cov)
+        cov = covariance(of, found)
+        gains = _gains(model, bad, found, cov)
     return bad, found, cov, gains
 
 
 def _rivals(
-    of: System, model: _Model, bad: Bools, found: Solution, cov: Float64s, gains: Float64s
+    of: System, model: _Model, bad: Bools, found: Solution, cov: Covariance, gains: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
     """(mean shift, added variance) of the unknowns, and each edge's probability of being bad."""
     odds = np.exp(-0.5 * np.clip(gains, -1.0, 1e3))
     flipped = odds / (1.0 + odds)
     probability = np.where(bad, 1.0 - flipped, np.where(np.isfinite(gains), flipped, 0.0))
-    shift, extra = np.zeros(len(cov)), np.zeros(len(cov))
+    unknowns = of.size + of.shared.shape[1]
+    shift, extra = np.zeros(unknowns), np.zeros(unknowns)
     unsure = np.flatnonzero(flipped > UNSURE_SHARE)
-    if len(unsure):
-        delta = (model.weight(~bad) - model.weight(bad))[unsure]
-        column = cov[:, of.at_v[unsure]] - cov[:, of.at_u[unsure]]
-        if of.shared.shape[1]:
-            column = column + cov[:, of.size :] @ of.shared[unsure].T
-        grow = 1.0 + delta * spread(of, cov)[unsure]
-        moved = delta * found.residual_ns[unsure] / grow
-        moves = column * moved
-        share = flipped[unsure]
-        shift = moves @ share
+    for first in range(0, len(unsure), COLUMNS_AT_ONCE):
+        some = unsure[first : first + COLUMNS_AT_ONCE]
+        delta = (model.weight(~bad) - model.weight(bad))[some]
+        column = cov.columns(some)
+        grow = 1.0 + delta * cov.spread[some]
+        moves = column * (delta * found.residual_ns[some] / grow)
+        share = flipped[some]
+        shift += moves @ share
         # what the rival does not know besides: its own variance is larger or smaller
         own = column**2 * (-delta / grow)
-        extra = np.maximum(moves**2 @ (share * (1.0 - share)) + own @ share, 0.0)
-    return shift, extra, probability
+        extra += moves**2 @ (share * (1.0 - share)) + own @ share
+    return shift, np.maximum(extra, 0.0), probability

@@ -182,11 +182,10 @@ def _clocks(edges: Edges, core: Core, chosen: Chosen) -> tuple[Float64s, Float64
     at = np.where(core.attachment >= 0, core.position[core.attachment], 0)
     difference = through - through[reference]
     cov = chosen.covariance
-    variance = np.diagonal(cov)[at] + own + own[reference] - 2.0 * own[meets]
+    variance = cov.clocks[at] + own + own[reference] - 2.0 * own[meets]
     if m:
-        inner, cross = cov[size:, size:], cov[size:, :size]
-        variance = variance + np.einsum("nk,kl,nl->n", difference, inner, difference)
-        variance = variance + 2.0 * np.einsum("nk,kn->n", difference, cross[:, at])
+        variance = variance + np.einsum("nk,kl,nl->n", difference, cov.constants, difference)
+        variance = variance + 2.0 * np.einsum("nk,kn->n", difference, cov.cross[:, at])
     variance = np.maximum(variance, 0.0) + chosen.extra_variance[:size][at]
     variance[~core.connected] = np.inf
     variance[reference] = 0.0
@@ -234,9 +233,7 @@ def _asymmetries(
     share = np.where(chosen.bad, 1.0, (edges.healthy_sd_ns[inside] / scale_ns) ** 2)
     a[inside] = share * chosen.best.residual_ns
     noise = edges.noise_sd_ns[inside]
-    between = np.diagonal(chosen.covariance)
-    spread = between[core.at_u] + between[core.at_v]
-    spread = np.maximum(spread - 2.0 * chosen.covariance[core.at_u, core.at_v], 0.0)
+    spread = chosen.covariance.spread
     kept_sd = np.sqrt(share * (noise**2 + spread))
     sd[inside] = np.minimum(
         np.where(chosen.bad, np.hypot(noise, np.sqrt(spread)), kept_sd),
