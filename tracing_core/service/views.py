@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the core as answers of the API. Pure: store contents in, schema objects out."""
 
-import base64
 import ipaddress
 import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from correction.table import Method
 from tracing_core.corrections import CorrectionTable
 from tracing_core.model import (
-    Attributes,
-    AttributeValue,
     ClockStatus,
     CorrectedInstant,
     Correction,
@@ -22,6 +18,7 @@ from tracing_core.model import (
     LinkEstimate,
     Span,
 )
+from tracing_core.plain_values import plain_attributes
 from tracing_core.service import schemas
 from tracing_core.store import TraceSummary
 
@@ -62,13 +59,13 @@ def span(value: Span, table: CorrectionTable) -> schemas.SpanAnswer:
         start=corrected(value.start_local_ns),
         end=corrected(value.end_local_ns),
         duration_raw_ns=duration_ns if duration_ns >= 0 else None,
-        attributes=attributes(value.attributes),
-        resource=attributes(value.resource),
+        attributes=plain_attributes(value.attributes),
+        resource=plain_attributes(value.resource),
         events=[
             schemas.Event(
                 name=event.name,
                 time=corrected(event.time_local_ns),
-                attributes=attributes(event.attributes),
+                attributes=plain_attributes(event.attributes),
             )
             for event in value.events
         ],
@@ -169,27 +166,6 @@ def links(
 ) -> list[schemas.LinkItem]:
     """Links with their newest estimate."""
     return [_link(value, estimates.get(value.name)) for value in values]
-
-
-def attributes(values: Attributes) -> dict[str, Any]:
-    """Attributes as plain JSON values."""
-    return {key: _plain(value) for key, value in values.items()}
-
-
-def _plain(value: AttributeValue) -> Any:  # noqa: ANN401 - any JSON value
-    match value:
-        case bytes():
-            return base64.b64encode(value).decode()
-        case tuple():
-            return [_plain(item) for item in value]
-        case Mapping():
-            return attributes(value)
-        case int() if abs(value) > 2**53:
-            return str(value)
-        case float() if not math.isfinite(value):
-            return str(value)
-        case _:
-            return value
 
 
 def _correction(row: Correction) -> schemas.CorrectionRow:
