@@ -98,20 +98,38 @@ def declared_delay_ns(link: Link, *, reverse: bool, frame_bytes: Float64s) -> Fl
     A stamp at the frame's end moves the egress point later, the ingress stamp too: serialisation
     enters x where only the receiving end stamps there.
     """
+    fixed_ns, byte_ns = _declared(link, reverse=reverse)
+    delay: Float64s = fixed_ns + byte_ns * frame_bytes
+    return delay
+
+
+def declared_delays(model: FabricModel) -> tuple[Float64s, Float64s]:
+    """[link, reverse] twice: `declared_delay_ns` without the frame, and what each byte adds."""
+    both = [[_declared(link, reverse=back) for back in (False, True)] for link in model.links]
+    columns = np.array(both, np.float64).reshape(-1, 2, 2)
+    return columns[:, :, 0], columns[:, :, 1]
+
+
+def _declared(link: Link, *, reverse: bool) -> tuple[float, float]:
     egress = link.b_egress if reverse else link.a_egress
     ingress = link.a_ingress if reverse else link.b_ingress
     ends = int(ingress.at_frame_end) - int(egress.at_frame_end)
     known_ns = -link.asymmetry_ns if reverse else link.asymmetry_ns
-    delay: Float64s = (
-        egress.latency_ns + ingress.latency_ns + known_ns + ends * 8e9 / link.rate_bps * frame_bytes
-    )
-    return delay
+    return egress.latency_ns + ingress.latency_ns + known_ns, ends * 8e9 / link.rate_bps
 
 
 def prepare(
-    samples: LinkSamples, model: FabricModel, windows: Int64s, counters: JoinCounters
+    samples: LinkSamples,
+    model: FabricModel,
+    windows: Int64s,
+    counters: JoinCounters,
+    *,
+    delays: tuple[Float64s, Float64s] | None = None,
 ) -> Prepared:
-    """Assign windows, drop impossible stamps with their reasons, remove what is declared."""
+    """Assign windows, drop impossible stamps with their reasons, remove what is declared.
+
+    delays: `declared_delays` of the model, where that is known already.
+    """
     window = _window_of(samples["capture_collector_ns"], windows)
     inside = window >= 0
     counters.reject(Reject.OUTSIDE_WINDOWS, np.count_nonzero(~inside))
@@ -153,11 +171,9 @@ def prepare(
     a_rest = anchors.rest_ns(a_slot, a_stamp)
     x = anchors.rest_ns(b_slot, b_stamp) - a_rest
     x[reverse] *= -1.0
-    frame_bytes = samples["frame_bytes"].astype(np.float64)
-    for index, one in enumerate(model.links):
-        for backwards in (False, True):
-            mine = (link == index) & (reverse == backwards)
-            x[mine] -= declared_delay_ns(one, reverse=backwards, frame_bytes=frame_bytes[mine])
+    fixed, per_byte = declared_delays(model) if delays is None else delays
+    back = reverse.astype(np.int64)
+    x -= fixed[link, back] + per_byte[link, back] * samples["frame_bytes"]
     return Prepared(
         window=window,
         link=link,
@@ -202,10 +218,12 @@ def _unwrapped(
     result = local_ns.copy()
     bad = np.zeros(len(local_ns), np.bool_)
     disturbed = Disturbed.none(window_count, len(model.clocks))
-    key = clock * (int(window.max(initial=0)) + 1) + window
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(key[order]) != 0) + 1
-    for rows in np.split(order, starts) if len(key) else []:
+    number = window * len(model.clocks) + clock
+    doubtful = _doubtful(number, local_ns, capture_collector_ns, model, disturbed)
+    chosen = np.flatnonzero(doubtful[number])
+    order = chosen[np.argsort(number[chosen], kind="stable")]
+    starts = np.flatnonzero(np.diff(number[order]) != 0) + 1
+    for rows in np.split(order, starts) if len(order) else []:
         where = (int(window[rows[0]]), int(clock[rows[0]]))
         one = model.clocks[where[1]]
         capture = capture_collector_ns[rows]
@@ -238,6 +256,37 @@ def _unwrapped(
             same = np.abs(jump[far] - np.median(jump[far])) <= JUMP_NS
             disturbed.read_local_ns[*where, 1] = _span(result[rows[far]][same])
     return result, bad, disturbed
+
+
+def _doubtful(
+    number: NDArray[np.int64],
+    local_ns: Int64s,
+    capture_collector_ns: Int64s,
+    model: FabricModel,
+    disturbed: Disturbed,
+) -> Bools:
+    """[window x clocks + clock]: stamps that must be looked at one by one.
+
+    The others keep so close to the collector's clock that none jumped, and none can have stood
+    still: they are counted here.
+    """
+    count = disturbed.total.size
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    first, last = low.copy(), high.copy()
+    lag = local_ns - capture_collector_ns
+    np.minimum.at(low, number, lag)
+    np.maximum.at(high, number, lag)
+    np.minimum.at(first, number, local_ns)
+    np.maximum.at(last, number, local_ns)
+    seen = low <= high
+    narrow = np.array([clock.stamp_bits < 64 for clock in model.clocks], np.bool_)
+    spread = np.where(seen, high.astype(np.float64) - low, 0.0)
+    doubtful: Bools = (spread > STUCK_NS) | np.tile(narrow, len(disturbed.total))
+    clean = seen & ~doubtful
+    disturbed.total.reshape(-1)[clean] = np.bincount(number, minlength=count)[clean]
+    spans = disturbed.read_local_ns.reshape(count, 2, 2)
+    spans[clean, 0, 0], spans[clean, 0, 1] = first[clean], last[clean]
+    return doubtful
 
 
 def _middle(lag_ns: Int64s) -> int:
