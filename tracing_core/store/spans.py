@@ -16,6 +16,9 @@ STEP_ATTRIBUTE = "tempotrace.step"
 TRACES_LIMIT_MAX = 1000
 """Traces per answer; a page never needs more, and a cursor comes later."""
 
+NAMES_LIMIT_MAX = 10_000
+"""Services or operations per answer; they fill a menu."""
+
 INT64_MAX = 2**63 - 1
 
 _COLUMNS = (
@@ -158,6 +161,26 @@ class SpanStore:
             )
             for row in rows
         ]
+
+    def services(self, *, tenant: str = "") -> list[str]:
+        """Names of all services, in order."""
+        rows = self._engine.rows(
+            "SELECT DISTINCT service FROM spans"
+            " WHERE service != '' AND ({tenant:String} = '' OR tenant = {tenant:String})"
+            " ORDER BY service LIMIT {limit:UInt32}",
+            {"tenant": tenant, "limit": NAMES_LIMIT_MAX},
+        )
+        return [row[0] for row in rows]
+
+    def operations(self, service: str, *, tenant: str = "") -> list[tuple[str, SpanKind]]:
+        """Names of a service's spans with their kinds, in order."""
+        rows = self._engine.rows(
+            "SELECT DISTINCT name, kind FROM spans WHERE service = {service:String}"
+            " AND ({tenant:String} = '' OR tenant = {tenant:String})"
+            " ORDER BY name, kind LIMIT {limit:UInt32}",
+            {"service": service, "tenant": tenant, "limit": NAMES_LIMIT_MAX},
+        )
+        return [(row[0], SpanKind(row[1])) for row in rows]
 
 
 _SEARCH_SQL = f"""
