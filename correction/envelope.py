@@ -12,7 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.grouped import group_mean, group_quantile, group_ranks, group_sum
+from correction.envelope_lines import (
+    centre,
+    mean_of_lowest,
+    moments,
+    order_statistics,
+    quantile_lines,
+)
+from correction.grouped import group_mean, group_sum
 from correction.model import FabricModel
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s
@@ -105,79 +112,66 @@ def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float6
     Per link: `quantum_ns` is the coarser stamp unit of its ends, `jitter_ns` the larger declared
     jitter; few samples cannot show a spread smaller than these.
     """
-    key = np.stack(
-        [
-            prepared.window,
-            prepared.link,
-            prepared.reverse.astype(np.int64),
-            prepared.queue_id,
-            prepared.length_class,
-        ]
+    packed = (prepared.window * len(quantum_ns) + prepared.link) << 17
+    packed |= prepared.reverse.astype(np.int64) << 16
+    packed |= prepared.queue_id << 8 | prepared.length_class
+    order = np.argsort(packed, kind="stable")
+    packed = packed[order]
+    start = np.flatnonzero(np.r_[True, packed[1:] != packed[:-1]]) if len(packed) else order
+    keys = packed[start]
+    start = np.append(start, len(packed))
+    window, link = np.divmod(keys >> 17, max(len(quantum_ns), 1))
+    of_pair = keys >> 17
+    pair_start = (
+        np.flatnonzero(np.r_[True, of_pair[1:] != of_pair[:-1]]) if len(keys) else start[:0]
     )
-    keys, group = np.unique(key, axis=1, return_inverse=True)
-    group = group.ravel()
-    groups = keys.shape[1]
-    pair_keys, pair_of_group = np.unique(keys[:2], axis=1, return_inverse=True)
-    pair_of_group = pair_of_group.ravel()
-    pairs = pair_keys.shape[1]
-    sign = np.where(prepared.reverse, -1.0, 1.0)
-    pair = pair_of_group[group]
-    time_s, x = prepared.a_rest_ns / NS_PER_S, prepared.x_ns
-    even = np.ones(len(x))
-    middle_s = group_mean(group, time_s, even, groups)
-    base_ns = group_quantile(group, x, 0.5, groups)  # keeps sums of squares small
-    t, v = time_s - middle_s[group], x - base_ns[group]
-
-    slope, edge = _quantile_lines(t, v, sign, group, pair, groups, pairs)
-    residual = v - edge[group] - slope[pair] * sign * t
-    ranks = group_ranks(group, residual, groups)
-    quantum = quantum_ns[keys[1]]
-    low = group_quantile(group, residual, 0.25, groups)
-    under = low - group_quantile(group, residual, 0.05, groups)
-    over = group_quantile(group, residual, EDGE_SHARE, groups) - low
-    # one early stamp spoils the distance below the quartile, many late ones that above it
-    tight = np.maximum(np.minimum(under, over), 0.0)
-    tight = np.maximum(tight, QUARTILE_SHARE * jitter_ns[keys[1]])
-    scale = spread = np.maximum(SPREAD_OF_TIGHT * tight, quantum)
-    tight = np.maximum(tight, quantum)
-    below = residual < low[group] - BELOW_SCALES * scale[group]
-    near = residual <= (low + NEAR_SCALES * tight)[group]
-    lower_half = (ranks.rank < np.ceil(EDGE_SHARE * ranks.size)[group]) & near & ~below
-    used = lower_half.astype(np.float64)
-    edge = edge + group_mean(group, residual, used, groups)
-    number = np.maximum(group_sum(group, used, groups), 1.0)
-    above = v - edge[group] - slope[pair] * sign * t
+    pair_of_group = np.repeat(np.arange(len(pair_start)), np.diff(np.append(pair_start, len(keys))))
+    pair_start = np.append(pair_start, len(keys))
+    lines = _lines(
+        prepared.a_rest_ns[order] / NS_PER_S,
+        prepared.x_ns[order],
+        np.where(keys >> 16 & 1, -1.0, 1.0),
+        start,
+        pair_start,
+        quantum=quantum_ns[link],
+        jitter=jitter_ns[link],
+    )
 
     # the slope's own noise, from the spread of the samples that carry it
-    pair_spread = group_mean(pair_of_group, scale, ranks.size.astype(np.float64), pairs)
-    lever = group_sum(pair, t * t, pairs)
+    size = np.diff(start)
+    pairs = len(pair_start) - 1
+    pair_spread = group_mean(pair_of_group, lines.scale, size.astype(np.float64), pairs)
     slope_sd = np.full(pairs, np.inf)
-    np.divide(1.1 * pair_spread, np.sqrt(lever), out=slope_sd, where=lever > 1e-6)
-    count = np.maximum(np.bincount(pair, minlength=pairs), 1)
-    different = lever * _moments(pair, time_s, pairs) / count
-    rounding = ROUNDING_SD * quantum_ns[pair_keys[1]]
+    np.divide(1.1 * pair_spread, np.sqrt(lines.lever), out=slope_sd, where=lines.lever > 1e-6)
+    count = np.maximum(np.diff(start[pair_start]), 1)
+    different = lines.lever * lines.moments / count
+    rounding = ROUNDING_SD * quantum_ns[link[pair_start[:-1]]]
     slope_sd = np.hypot(slope_sd, rounding / np.sqrt(np.maximum(different, 1e-12)))
-    misfit = group_quantile(pair, np.abs(above), 0.8, pairs)
+    # back into the order of the samples
+    group = np.empty(len(order), np.int64)
+    group[order] = np.repeat(np.arange(len(keys)), size)
+    above, below = np.empty(len(order)), np.empty(len(order), np.bool_)
+    above[order], below[order] = lines.above, lines.below
     return Fit(
         envelopes=Envelopes(
-            window=keys[0],
-            link=keys[1],
-            reverse=keys[2].astype(np.bool_),
-            queue_id=keys[3],
-            length_class=keys[4],
-            count=ranks.size,
-            edge_ns=edge + base_ns,
-            at_a_rest_ns=middle_s * NS_PER_S,
-            sd_ns=_edge_sd_ns(scale, quantum, number),
-            spread_ns=spread,
+            window=window,
+            link=link,
+            reverse=(keys >> 16 & 1).astype(np.bool_),
+            queue_id=keys >> 8 & 0xFF,
+            length_class=keys & 0xFF,
+            count=size,
+            edge_ns=lines.edge + lines.base,
+            at_a_rest_ns=lines.middle_s * NS_PER_S,
+            sd_ns=_edge_sd_ns(lines.scale, quantum_ns[link], lines.number),
+            spread_ns=lines.spread,
             pair=pair_of_group,
         ),
         slopes=Slopes(
-            window=pair_keys[0],
-            link=pair_keys[1],
-            slope=slope / NS_PER_S,
+            window=window[pair_start[:-1]],
+            link=link[pair_start[:-1]],
+            slope=lines.slope / NS_PER_S,
             sd=slope_sd / NS_PER_S,
-            misfit_ns=misfit,
+            misfit_ns=lines.misfit,
         ),
         group=group,
         above_ns=above,
@@ -185,12 +179,79 @@ def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float6
     )
 
 
-def _moments(pair: NDArray[np.int64], time_s: Float64s, pairs: int) -> NDArray[np.int64]:
-    """Per pair, in how many spans of ALIKE_S it has samples."""
-    moment = np.floor(time_s / ALIKE_S).astype(np.int64)
-    moment -= moment.min(initial=0)
-    moments = int(moment.max(initial=0)) + 1
-    return np.bincount(np.unique(pair * moments + moment) // moments, minlength=pairs)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    """Arrays over groups, pairs or samples, the latter group by group; ns, s and ns/s."""
+
+    middle_s: Float64s
+    base: Float64s
+    edge: Float64s
+    """Relative to `base`, at `middle_s`."""
+    scale: Float64s
+    spread: Float64s
+    number: Float64s
+    """Samples that the edge is the mean of."""
+    slope: Float64s
+    lever: Float64s
+    moments: NDArray[np.int64]
+    misfit: Float64s
+    above: Float64s
+    below: Bools
+
+
+def _lines(
+    time_s: Float64s,
+    x_ns: Float64s,
+    sign: Float64s,
+    start: NDArray[np.int64],
+    pair_start: NDArray[np.int64],
+    *,
+    quantum: Float64s,
+    jitter: Float64s,
+) -> _Lines:
+    groups, pairs = len(start) - 1, len(pair_start) - 1
+    size = np.diff(start)
+    middle_s, base, edge = (np.zeros(groups) for _ in range(3))
+    t, v = np.empty(len(x_ns)), np.empty(len(x_ns))
+    centre(time_s, x_ns, start, middle_s, base, t, v)
+    slope = np.zeros(pairs)
+    quantile_lines(t, v, sign, start, pair_start, QUANTILE, EPSILON_NS, ITERATIONS, slope, edge)
+    pair = np.repeat(np.arange(pairs), np.diff(pair_start))
+    steep = slope[pair] * sign
+    residual = v - np.repeat(edge, size) - np.repeat(steep, size) * t
+    levels = np.zeros((groups, 3))
+    order_statistics(residual, start, np.array([0.05, 0.25, EDGE_SHARE]), levels)
+    low = levels[:, 1]
+    under, over = low - levels[:, 0], levels[:, 2] - low
+    # one early stamp spoils the distance below the quartile, many late ones that above it
+    tight = np.maximum(np.minimum(under, over), 0.0)
+    tight = np.maximum(tight, QUARTILE_SHARE * jitter)
+    scale = np.maximum(SPREAD_OF_TIGHT * tight, quantum)
+    tight = np.maximum(tight, quantum)
+    least = low - BELOW_SCALES * scale
+    lowest, number = np.zeros(groups), np.zeros(groups, np.int64)
+    half = np.ceil(EDGE_SHARE * size).astype(np.int64)
+    mean_of_lowest(residual, start, half, least, low + NEAR_SCALES * tight, lowest, number)
+    edge = edge + lowest
+    above = v - np.repeat(edge, size) - np.repeat(steep, size) * t
+    first_row = start[pair_start]
+    misfit, spans = np.zeros((pairs, 1)), np.zeros(pairs, np.int64)
+    order_statistics(np.abs(above), first_row, np.array([0.8]), misfit)
+    moments(time_s, first_row, ALIKE_S, spans)
+    return _Lines(
+        middle_s=middle_s,
+        base=base,
+        edge=edge,
+        scale=scale,
+        spread=scale,
+        number=np.maximum(number, 1).astype(np.float64),
+        slope=slope,
+        lever=group_sum(np.repeat(np.arange(pairs), np.diff(first_row)), t * t, pairs),
+        moments=spans,
+        misfit=misfit[:, 0],
+        above=above,
+        below=residual < np.repeat(least, size),
+    )
 
 
 def _edge_sd_ns(scale_ns: Float64s, quantum_ns: Float64s, number: Float64s) -> Float64s:
@@ -202,34 +263,3 @@ def _edge_sd_ns(scale_ns: Float64s, quantum_ns: Float64s, number: Float64s) -> F
     variance = ((0.6 * scale_ns) ** 2 + quantum_ns**2 / 12.0) / number
     sd: Float64s = (1.0 + 1.2 / number) * np.sqrt(variance)
     return sd
-
-
-def _quantile_lines(
-    t: Float64s,
-    v: Float64s,
-    sign: Float64s,
-    group: NDArray[np.int64],
-    pair: NDArray[np.int64],
-    groups: int,
-    pairs: int,
-) -> tuple[Float64s, Float64s]:
-    """Slope per pair (ns/s) and offset per group: quantile regression by reweighting."""
-    pair_of, sign_of = np.zeros(groups, np.int64), np.ones(groups)
-    pair_of[group], sign_of[group] = pair, sign
-    weight = np.ones(len(v))
-    slope, edge = np.zeros(pairs), np.zeros(groups)
-    floor = np.maximum(group_quantile(pair, np.abs(v), 0.5, pairs), EPSILON_NS)
-    for _ in range(ITERATIONS):
-        t_mean = group_mean(group, t, weight, groups)
-        v_mean = group_mean(group, v, weight, groups)
-        dt, dv = t - t_mean[group], v - v_mean[group]
-        over = group_sum(pair, weight * sign * dt * dv, pairs)
-        under = group_sum(pair, weight * dt * dt, pairs)
-        slope = np.divide(over, under, out=np.zeros(pairs), where=under > 1e-12)
-        edge = v_mean - slope[pair_of] * sign_of * t_mean
-        residual = v - edge[group] - slope[pair] * sign * t
-        floor = np.maximum(0.5 * floor, EPSILON_NS)
-        weight = np.where(residual >= 0.0, QUANTILE, 1.0 - QUANTILE) / np.maximum(
-            np.abs(residual), floor[pair]
-        )
-    return slope, edge
