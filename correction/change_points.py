@@ -6,15 +6,19 @@ amount. Lateness (queues, pauses) only rises, so a step must show in both direct
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from correction.compiled import compiled
 from correction.envelope import Fit
 from correction.grouped import group_quantile
 from correction.model import FabricModel
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s
+
+Array = Any  # numba compiles for what it is given
 
 FRACTIONS = np.linspace(0.03, 0.97, 33)
 """Where in the window a step is looked for; nearer to its ends it moves almost nothing."""
@@ -129,39 +133,63 @@ def _directions(
     line: NDArray[np.int64], at: Float64s, r: Float64s, count: int, quantum_ns: float
 ) -> _Direction:
     """Least squares of offset, slope and step at each instant, for all directed links at once."""
-
-    def total(values: Float64s) -> Float64s:
-        return np.bincount(line, weights=values, minlength=count).astype(np.float64)
-
-    number = total(np.ones(len(at)))
-    safe = np.maximum(number, 1.0)
-    t = at - (total(at) / safe)[line]
-    r = r - (total(r) / safe)[line]
-    tt, tr = np.maximum(total(t * t), 1e-9), total(t * r)
-    r = r - (tr / tt)[line] * t
-    energy = total(r * r)
-    degrees = number - 3.0
+    order = np.argsort(line, kind="stable")
+    number = np.bincount(line, minlength=count)
+    start = np.concatenate([[0], np.cumsum(number)])
     shape = (len(FRACTIONS), count)
-    step, weight = np.zeros(shape), np.zeros(shape)
-    for row, fraction in enumerate(FRACTIONS):
-        after = (at >= fraction).astype(np.float64)
-        later = total(after)
-        mixed = total(after * t)
-        strength = later - later**2 / safe - mixed**2 / tt
-        able = (
-            (number >= SAMPLES_MIN)
-            & (np.minimum(later, number - later) >= SIDE_MIN)
-            & (strength > 1e-3)
-        )
-        strength = np.where(able, strength, 1.0)
-        size = total(after * r) / strength
-        rest = np.maximum(energy - size**2 * strength, 0.0)
-        own = rest / np.maximum(degrees, 1.0)
-        typical = float(np.median(own[able])) if able.any() else 0.0
-        noise = (rest + TYPICAL_DEGREES * typical) / (np.maximum(degrees, 0.0) + TYPICAL_DEGREES)
-        variance = np.maximum(noise, quantum_ns**2 / 12.0) / strength
-        step[row] = np.where(able, size, 0.0)
-        weight[row] = np.where(able, 1.0 / variance, 0.0)
-    return _Direction(
-        step_ns=step, weight=weight, degrees=np.maximum(degrees, 0.0) + TYPICAL_DEGREES
+    size, rest, strength = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    _best_steps(at[order], r[order], start, FRACTIONS, SAMPLES_MIN, SIDE_MIN, size, rest, strength)
+    able = strength > 0.0
+    degrees = np.maximum(number - 3.0, 0.0)
+    own = rest / np.maximum(number - 3.0, 1.0)
+    typical = np.array(
+        [
+            float(np.median(row[can])) if can.any() else 0.0
+            for row, can in zip(own, able, strict=True)
+        ]
     )
+    noise = (rest + TYPICAL_DEGREES * typical[:, None]) / (degrees + TYPICAL_DEGREES)
+    variance = np.maximum(noise, quantum_ns**2 / 12.0)
+    weight = np.where(able, strength / variance, 0.0)
+    return _Direction(step_ns=size, weight=weight, degrees=degrees + TYPICAL_DEGREES)
+
+
+@compiled
+def _best_steps(
+    at: Array,
+    r: Array,
+    start: Array,
+    fractions: Array,
+    samples_min: int,
+    side_min: int,
+    size: Array,
+    rest: Array,
+    strength: Array,
+) -> None:
+    """[instant, line]: best step there, squares that it leaves, and how well it shows (0: not).
+
+    Samples lie line by line; they are made orthogonal to offset and slope first.
+    """
+    for line in range(len(start) - 1):
+        first, end = start[line], start[line + 1]
+        number = end - first
+        if number < samples_min:
+            continue
+        t, left = at[first:end] - np.mean(at[first:end]), r[first:end] - np.mean(r[first:end])
+        tt = max(np.sum(t * t), 1e-9)
+        left -= np.sum(t * left) / tt * t
+        energy = np.sum(left * left)
+        for row in range(len(fractions)):
+            later, mixed, moved = 0, 0.0, 0.0
+            for place in range(number):
+                if at[first + place] >= fractions[row]:
+                    later += 1
+                    mixed += t[place]
+                    moved += left[place]
+            shows = later - later * later / number - mixed * mixed / tt
+            if min(later, number - later) < side_min or shows <= 1e-3:
+                rest[row, line] = energy
+                continue
+            size[row, line] = moved / shows
+            rest[row, line] = max(energy - moved * moved / shows, 0.0)
+            strength[row, line] = shows
