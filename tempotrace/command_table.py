@@ -49,7 +49,7 @@ TABLE = (
         "Serve OTLP ingest, API and page until Ctrl-C; with a recording, its corrections too.",
         grouped=False,
     ),
-    Late("trace", "Spans: import, list, show."),
+    Late("trace", "Spans: import, export, list, show."),
     Late(
         "attribute",
         "Name the hop, link or host that made a transfer slow, or say why that cannot be told.",

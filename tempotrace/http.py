@@ -13,6 +13,12 @@ TIMEOUT_S = 60.0
 
 def get_json(url: str, path: str) -> Mapping[str, Any]:
     """GET below the service's base URL; a refusal or no answer is one line, exit 2."""
+    answer: Mapping[str, Any] = get_response(url, path).json()
+    return answer
+
+
+def get_response(url: str, path: str) -> httpx.Response:
+    """The same for an answer that is not JSON."""
     try:
         with httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False) as client:
             response = client.get(path)
@@ -20,8 +26,7 @@ def get_json(url: str, path: str) -> Mapping[str, Any]:
         raise InputError(f"{url}: no answer from the service: {error}") from None
     if response.is_error:
         raise InputError(f"{url}{path}: {response.status_code} {_detail(response)}")
-    answer: Mapping[str, Any] = response.json()
-    return answer
+    return response
 
 
 def _detail(response: httpx.Response) -> str:

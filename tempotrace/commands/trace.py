@@ -8,14 +8,16 @@ from rich.console import Console
 from rich.table import Table
 
 from tempotrace.commands.options import DEFAULT_URL, Json, Url
+from tempotrace.commands.trace_export import export
 from tempotrace.commands.trace_import import import_files
 from tempotrace.errors import one_line_errors
 from tempotrace.http import get_json
 from tempotrace.strict_json import strict_text
 
-app = typer.Typer(help="Spans: import, list, show.", no_args_is_help=True)
+app = typer.Typer(help="Spans: import, export, list, show.", no_args_is_help=True)
 
 app.command("import")(import_files)
+app.command("export")(export)
 
 
 @app.command("list")
