@@ -52,6 +52,7 @@ from controller.fabric_schema import fabric_schema, schema_problems
 from controller.fabric_telemetry import EthernetPtp
 from controller.targets import BMV2
 from controller.telemetry.dialect import STANDARD
+from controller.yaml_nodes import collector_paused
 from controller.yaml_positions import KeyPath
 from correction.model import UNCALIBRATED_NS, ClockKind, StampPoint
 
@@ -65,15 +66,16 @@ def load_fabric(path: str | Path, *, check: FabricCheck | None = None) -> Fabric
     FabricError names file, line, key and expectation of all that is wrong. check: what the fabric
     must satisfy besides.
     """
-    return _load(read_document(path), check)
+    return load_fabric_and_paths(path, check=check)[0]
 
 
 def load_fabric_and_paths(
     path: str | Path, *, check: FabricCheck | None = None
 ) -> tuple[Fabric, tuple[Path, ...]]:
     """The fabric, as `load_fabric` gives it, and the files that it was read from."""
-    document = read_document(path)
-    return _load(document, check), document.paths
+    with collector_paused():
+        document = read_document(path)
+        return _load(document, check), document.paths
 
 
 def parse_fabric(

@@ -78,7 +78,7 @@ def compose(text: str) -> Node | None:
 
     Aliases are not copied: the nodes that they name occur several times.
     """
-    root = _compose_fast(text)
+    root = compose_fast(text)
     return _compose_with_messages(text) if root is None else root
 
 
@@ -145,12 +145,12 @@ class _FastParser(yaml.cyaml.CParser if yaml.__with_libyaml__ else object):  # t
         """What is not tagged stays so."""
 
 
-def _compose_fast(text: str) -> Node | None:
+def compose_fast(text: str) -> Node | None:
     """The root as the parser in C sees it; None where the other one has to look at the text."""
     if not yaml.__with_libyaml__ or _nests_deeply(text):
         return None
     try:
-        with _collector_paused():
+        with collector_paused():
             root: Node | None = _FastParser(text).get_single_node()
     except (yaml.YAMLError, *_LIBRARY_ERRORS):
         return None
@@ -167,7 +167,7 @@ def _nests_deeply(text: str) -> bool:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Hundreds of thousands of nodes are made and none is garbage: looking for some takes time."""
     running = gc.isenabled()
     gc.disable()

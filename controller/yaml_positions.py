@@ -15,6 +15,7 @@ from controller.yaml_nodes import (
     YamlProblem,
     collection_tag,
     compose,
+    compose_fast,
     line_of,
     scalar_value,
 )
@@ -78,14 +79,21 @@ def parse_yaml(text: str) -> YamlDocument:
     """Parse YAML 1.2: a document of plain values, or what can be read of it, and its problems."""
     problems: list[YamlProblem] = []
     broken: set[KeyPath] = set()
-    root: Node | None
-    try:
-        root = compose(text)
-    except YamlProblem as problem:
+    root = compose_fast(text)
+    if root is None:
         rest = readable_parts(text)
         if rest is None:
-            return YamlDocument(value=None, problems=[problem], broken={()})
-        root, problems, broken = rest.root, list(rest.problems), set(rest.broken)
+            try:
+                root = compose(text)
+            except YamlProblem as problem:
+                return YamlDocument(value=None, problems=[problem], broken={()})
+        else:
+            root, problems, broken = rest.root, list(rest.problems), set(rest.broken)
+    if root is not None and not problems:
+        try:
+            return YamlDocument(value=_PlainTree().value(root, 0), _root=root)
+        except _NotSimple:
+            pass  # whatever it is, the walk below sees it and knows where
     walk = _Walk(None)
     try:
         value = walk.plain(root, (), 1)
@@ -97,6 +105,43 @@ def parse_yaml(text: str) -> YamlDocument:
         broken=broken | walk.broken,
         _root=root,
     )
+
+
+class _NotSimple(Exception):
+    """Something that a walk without paths does not do."""
+
+
+class _PlainTree:
+    """Turns nodes into plain values, in the plainest way: no paths, no merges, no errors."""
+
+    def __init__(self) -> None:
+        self._node_count = 0
+
+    def value(self, node: Node, depth: int) -> PlainValue:
+        """The value of a node."""
+        self._node_count += 1
+        if depth > DEPTH_MAX or self._node_count > NODE_COUNT_MAX:
+            raise _NotSimple
+        kind = node.id
+        if kind == "scalar":
+            try:
+                value = scalar_value(node)
+            except NotPlain:
+                raise _NotSimple from None
+            if value is MERGE_KEY:
+                raise _NotSimple
+            return value  # type: ignore[return-value]  # no merge key
+        if collection_tag(node) is not None:
+            raise _NotSimple
+        if kind == "sequence":
+            return [self.value(item, depth + 1) for item in node.value]
+        values: dict[str, PlainValue] = {}
+        for key_node, item in node.value:
+            key = self.value(key_node, depth)
+            if not isinstance(key, str) or key in values:
+                raise _NotSimple
+            values[key] = self.value(item, depth + 1)
+        return values
 
 
 class _Walk:

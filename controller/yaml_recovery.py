@@ -12,10 +12,11 @@ from itertools import pairwise
 
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from controller.yaml_nodes import Node, YamlProblem, compose, line_of, scalar_value
+from controller.yaml_nodes import Node, YamlProblem, compose, compose_fast, line_of, scalar_value
 
 _SECTION = re.compile(r"[^\s#\-\]}][^\n]*:(?:\s|\Z)")
 _ITEM = re.compile(r"( *)- ")
+_UNDEFINED = re.compile(r"undefined alias '?([^\s';]+)")
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -58,21 +59,25 @@ def readable_parts(text: str) -> ReadableParts | None:
     pairs: list[tuple[Node, Node]] = []
     parts = ReadableParts(root=_mapping(pairs))
     for piece in _split(whole, _SECTION):
+        whole_section = compose_fast(piece.text)
+        section = None if whole_section is not None else _items(piece, parts, text)
+        if section is not None:
+            pairs.append(section)
+            continue
         try:
-            pairs += _pairs(compose(piece.text))
+            pairs += _pairs(whole_section or compose(piece.text))
         except YamlProblem as problem:
-            section = _items(piece, parts)
-            if section is None:
-                if not _is_section(piece):
-                    return None
+            if not _is_section(piece):
+                return None
+            if not _is_defined_elsewhere(problem, text):
                 parts.problems.append(_within(problem, piece))
-                section = _head(piece)
-                parts.broken.append((_name(section[0]),))
+            section = _head(piece)
+            parts.broken.append((_name(section[0]),))
             pairs.append(section)
     return parts if parts.problems else None
 
 
-def _items(piece: _Piece, parts: ReadableParts) -> tuple[Node, Node] | None:
+def _items(piece: _Piece, parts: ReadableParts, text: str) -> tuple[Node, Node] | None:
     """A section with those of its items that parse; None if it is no list, or all of them do."""
     rows = [number for number, line in enumerate(piece.lines) if _ITEM.match(line)]
     if (
@@ -91,21 +96,61 @@ def _items(piece: _Piece, parts: ReadableParts) -> tuple[Node, Node] | None:
         return None
     body = _Piece(first=piece.first + rows[0], lines=piece.lines[rows[0] :])
     name = _name(key)
+    pieces = list(_split(body, re.compile(re.escape(indent.group(1)) + "- ")))
     items: list[Node] = []
     problems: list[YamlProblem] = []
-    for part in _split(body, re.compile(re.escape(indent.group(1)) + "- ")):
-        try:
-            node = compose(part.text)
-            if node is None or node.id != "sequence" or len(node.value) != 1:
-                return None
-            items.append(node.value[0])
-        except YamlProblem as problem:
-            parts.broken.append((name, len(items)))
-            problems.append(_within(problem, part))
-            items.append(_empty(part.first))
+    lost: list[tuple[str | int, ...]] = []
+    for node in _read_items(pieces):
+        if isinstance(node, _Failed):
+            lost.append((name, len(items)))
+            if not _is_defined_elsewhere(node.problem, text):
+                problems.append(_within(node.problem, node.piece))
+            items.append(_empty(node.piece.first))
+        else:
+            items.append(node)
     parts.problems += problems
+    parts.broken += lost
     sequence: Node = SequenceNode(_TAG + "seq", items, start_mark=key.start_mark)
-    return (key, sequence) if problems else None
+    return (key, sequence) if lost else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An item that does not parse."""
+
+    piece: _Piece
+    problem: YamlProblem
+
+
+def _read_items(pieces: Sequence[_Piece]) -> Iterator["Node | _Failed"]:
+    """An answer per item; many are read together, and by halves where one of them is wrong."""
+    first = pieces[0].first
+    lines = [line for piece in pieces for line in piece.lines]
+    together = _Piece(first=first, lines=lines)
+    node = compose_fast(together.text)
+    if node is not None and node.id == "sequence" and len(node.value) == len(pieces):
+        yield from node.value
+    elif len(pieces) > 1:
+        middle = len(pieces) // 2
+        yield from _read_items(pieces[:middle])
+        yield from _read_items(pieces[middle:])
+    else:
+        try:
+            alone = compose(together.text)
+        except YamlProblem as problem:
+            yield _Failed(together, problem)
+            return
+        if alone is None or alone.id != "sequence" or len(alone.value) != 1:
+            message = "expected one item of a list"
+            yield _Failed(together, YamlProblem(line=first + 1, key="(yaml)", message=message))
+        else:
+            yield alone.value[0]
+
+
+def _is_defined_elsewhere(problem: YamlProblem, text: str) -> bool:
+    """The piece is sound but for the name of an anchor in another one."""
+    found = _UNDEFINED.search(problem.message)
+    return found is not None and f"&{found.group(1)}" in text
 
 
 def _split(piece: _Piece, start: re.Pattern[str]) -> Iterator[_Piece]:

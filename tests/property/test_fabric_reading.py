@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import controller.yaml_nodes
+import controller.yaml_positions
+import controller.yaml_recovery
 from controller.fabric_schema import _validator, fabric_schema, satisfies
 from controller.yaml_positions import YamlDocument, parse_yaml
 from tests.property.test_fabric_mutations import mutated
@@ -25,7 +27,9 @@ ODD_SCALARS = [
 def slowly(text: str) -> YamlDocument:
     """The document as ruamel.yaml alone reads it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(controller.yaml_nodes, "_compose_fast", lambda text: None)
+        patch.setattr(controller.yaml_nodes, "compose_fast", lambda text: None)
+        patch.setattr(controller.yaml_positions, "compose_fast", lambda text: None)
+        patch.setattr(controller.yaml_recovery, "compose_fast", lambda text: None)
         return parse_yaml(text)
 
 
