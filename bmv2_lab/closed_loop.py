@@ -84,6 +84,8 @@ class LoopRecord:
 
     windows: list[LoopWindow] = field(default_factory=list)
     errors: ClientErrors
+    written: WrittenDelays
+    """Which link delays were in force when."""
 
 
 class ErrorWatch:
@@ -234,7 +236,9 @@ class ClosedLoop:
         self._estimator = LoopEstimator(fabric, self._loop.windows_kept)
         self._probes = ProbePlanner(fabric)
         self._reports_fed = 0
-        self.record = LoopRecord(errors=ErrorWatch(lab, fabric.ptp.grandmaster).errors)
+        self.record = LoopRecord(
+            errors=ErrorWatch(lab, fabric.ptp.grandmaster).errors, written=self._estimator.written
+        )
 
     async def run(self) -> LoopRecord:
         """The whole scenario; the switches hold `without_transparent_clocks` when it starts."""

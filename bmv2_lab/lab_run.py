@@ -27,11 +27,13 @@ from controller.fabric_dump import dump_fabric
 from controller.pipeline import Pipeline, load_pipeline
 from controller.ptp_log import write_ptp_log
 from controller.telemetry.pcap import write_pcap
+from controller.written_delays import write_link_delays
 
 FABRIC_FILE = "fabric.yaml"
 REPORTS_FILE = "reports.pcap"
 EXCHANGES_FILE = "exchanges.jsonl"
 CLOCK_PAIRS_FILE = "clock_pairs.jsonl"
+LINK_DELAYS_FILE = "link_delays.jsonl"
 SPANS_FILE = "spans.otlp.jsonl"
 TRUTH_FILE = "truth.json"
 SUMMARY_FILE = "summary.json"
@@ -225,4 +227,6 @@ def write_lab_files(run: LabRun, out: Path) -> None:
         write_clock_pairs(
             out / CLOCK_PAIRS_FILE, (stamp for _, stamp in run.lab.result.cross_stamps)
         )
+    if run.loop is not None:
+        write_link_delays(out / LINK_DELAYS_FILE, run.loop.written)
     run.lab.truth.write(out / TRUTH_FILE)

@@ -38,6 +38,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
             stamp_unit_ns=models[switch.model].stamp_unit_ns,
             stamp_jitter_ns=models[switch.model].stamp_jitter_ns,
             stamp_bits=models[switch.model].stamp_width_bits,
+            transparent=models[switch.model].ptp_role is PtpRole.TRANSPARENT_CLOCK,
         )
         for switch in fabric.switches
     )

@@ -102,7 +102,7 @@ def read_ptp_log(
     servos: dict[str, list[Adjustment]] = {}
     number = 0
     with path.open("rb") as file:
-        for number, line in enumerate(_lines(str(path), file.readline), start=1):
+        for number, line in enumerate(log_lines(str(path), file.readline), start=1):
             kind = line.text("record")
             if number == 1:
                 check_header(line, kind)
@@ -245,7 +245,8 @@ class LogLine:
 _EXPECTED = "expected one JSON object a line"
 
 
-def _lines(path: str, readline: Callable[[int], bytes]) -> Iterator[LogLine]:
+def log_lines(path: str, readline: Callable[[int], bytes]) -> Iterator[LogLine]:
+    """All lines of a file, each read as an object."""
     number = 0
     while data := readline(LINE_BYTES_MAX + 1):
         number += 1

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of which link delays were in force when, so that they can be taken off again.
 
-Kept by whoever writes `ptp_link_delay`; `correction.injected` reads it.
+Kept by whoever writes `ptp_link_delay`, in memory or as `link_delays.jsonl`
+(docs/schemas/link-delays.schema.json); `correction.injected` reads it.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 
+from controller.ptp_log import LogLine, PtpLogError, log_lines
 from correction.injected import END_OF_TIME_NS, INJECTED_DTYPE, Injected
+
+LINK_DELAYS_VERSION = 1
+"""`version` in the header line."""
+DELAY_SCALED_NS_MAX = 1 << 46
+"""A second: no cable takes longer, and sums over a path stay far from 64 bits."""
 
 ROWS_MAX = 200_000
 """Oldest spans are forgotten beyond this: a day of one change a second on two ports."""
@@ -62,3 +71,104 @@ class WrittenDelays:
         return Injected(
             rows=np.array(rows, INJECTED_DTYPE), residence_offset_scaled_ns=dict(self._offsets)
         )
+
+    def lines(self) -> Iterator[str]:
+        """The record as the lines of `link_delays.jsonl`."""
+        names = {node: name for name, node in self._node_ids.items()}
+        yield _line({"record": "header", "version": LINK_DELAYS_VERSION})
+        for node, offset in sorted(self._offsets.items()):
+            if offset:
+                yield _line(
+                    {
+                        "record": "residence_offset",
+                        "switch": names[node],
+                        "offset_scaled_ns": str(offset),
+                    }
+                )
+        for row in self.injected().rows:
+            end = int(row["to_collector_ns"])
+            yield _line(
+                {
+                    "record": "link_delay",
+                    "switch": names[int(row["node_id"])],
+                    "ingress_port": int(row["ingress_port"]),
+                    "delay_scaled_ns": str(int(row["delay_scaled_ns"])),
+                    "from_collector_ns": str(int(row["from_collector_ns"])),
+                    "to_collector_ns": None if end == END_OF_TIME_NS else str(end),
+                }
+            )
+
+
+def _line(record: dict[str, object]) -> str:
+    return json.dumps(record, separators=(",", ":"))
+
+
+def write_link_delays(path: Path, written: WrittenDelays) -> None:
+    """Write the record."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in written.lines())
+
+
+def read_link_delays(path: Path, node_ids: Mapping[str, int]) -> Injected:
+    """Read a record; `node_ids`: INT node id by switch name. `PtpLogError`."""
+    rows: list[tuple[int, int, int, int, int]] = []
+    offsets: dict[int, int] = {}
+    newest: dict[tuple[int, int], int] = {}
+    number = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(log_lines(str(path), file.readline), start=1):
+            kind = line.text("record")
+            if number == 1:
+                if kind != "header" or line.integer("version") != LINK_DELAYS_VERSION:
+                    raise line.error(
+                        "record", f"expected a header of version {LINK_DELAYS_VERSION} first"
+                    )
+            elif kind == "residence_offset":
+                offsets[_node(line, node_ids)] = _scaled(line, "offset_scaled_ns")
+            elif kind == "link_delay":
+                row = _span(line, node_ids)
+                if row[3] < newest.get(row[:2], row[3]):
+                    raise line.error(
+                        "from_collector_ns", "before the end of the port's value before it"
+                    )
+                newest[row[:2]] = row[4]
+                rows.append(row)
+            else:
+                raise line.error("record", "expected residence_offset or link_delay")
+    if number == 0:
+        raise PtpLogError(str(path), 1, "record", "the file is empty; expected a header line")
+    return Injected(rows=np.array(rows, INJECTED_DTYPE), residence_offset_scaled_ns=offsets)
+
+
+def _span(line: LogLine, node_ids: Mapping[str, int]) -> tuple[int, int, int, int, int]:
+    port = line.integer("ingress_port")
+    if not 0 <= port <= 0xFFFF:
+        raise line.error("ingress_port", f"{port} is no port")
+    start = _instant(line, "from_collector_ns")
+    end = END_OF_TIME_NS
+    if line.record.get("to_collector_ns") is not None:
+        end = _instant(line, "to_collector_ns")
+    if end < start:
+        raise line.error("to_collector_ns", "before from_collector_ns")
+    return _node(line, node_ids), port, _scaled(line, "delay_scaled_ns"), start, end
+
+
+def _instant(line: LogLine, key: str) -> int:
+    value = line.integer(key)
+    if not 0 <= value < END_OF_TIME_NS:
+        raise line.error(key, "expected the collector's time in ns")
+    return value
+
+
+def _node(line: LogLine, node_ids: Mapping[str, int]) -> int:
+    switch = line.text("switch")
+    if switch not in node_ids:
+        raise line.error("switch", "no such switch in the fabric")
+    return node_ids[switch]
+
+
+def _scaled(line: LogLine, key: str) -> int:
+    value = line.integer(key)
+    if abs(value) > DELAY_SCALED_NS_MAX:
+        raise line.error(key, "more than a second, in units of 2^-16 ns")
+    return value

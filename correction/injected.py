@@ -8,6 +8,8 @@ knows each delay that was in force per (switch, ingress port) and time, removes 
 that telemetry reports for the packet, and says what of a correctionField nothing explains.
 
     c = sum of residences + residence offsets + link delays (of the packet's own hops)
+
+A residence is in c where the switch is declared to be a transparent clock, and only there.
 """
 
 from dataclasses import dataclass, field
@@ -52,7 +54,8 @@ class Accounted:
     """Exchanges without what was injected, and how the correctionFields add up."""
 
     exchanges: Exchanges
-    """Those that can be true (`usable_exchanges`); c1 and c2 are residence alone where `known`."""
+    """Those that can be true (`usable_exchanges`); c1 and c2 are the residence of transparent clocks
+    alone where `known`."""
     known: Bools
     """[exchange, (c1, c2)]: the packet's path was reported whole, and no value was changing."""
     injected_ns: Float64s
@@ -79,22 +82,33 @@ def account(
     taken = np.zeros((len(accepted), 2))
     unexplained = np.full((len(accepted), 2), np.nan)
     residence = residence_time_ns(hops, model)
+    transparent = transparent_hops(hops, model)
     delay, settled = _delays(ptp, hops, injected)
     offsets = injected.residence_offset_scaled_ns
-    offset = np.array([offsets.get(int(node), 0) for node in hops["node_id"]], np.int64)
+    nodes, which = np.unique(hops["node_id"], return_inverse=True)
+    offset = np.array([offsets.get(node, 0) for node in nodes.tolist()], np.int64)[which]
     if len(accepted) and len(ptp):
         for column, message in enumerate(MESSAGES):
             row, packet = join_to_packets(accepted, ptp, message, counters)
             first, count = ptp["first_hop"][packet], ptp["hop_count"][packet].astype(np.int64)
-            whole = settled[packet] & (_path_sums(residence < 0, first, count) == 0)
+            untimed = transparent & (residence < 0)
+            whole = settled[packet] & (_path_sums(untimed, first, count) == 0)
             row, packet, first, count = row[whole], packet[whole], first[whole], count[whole]
             added = (delay[packet] + _path_sums(offset, first, count)) / SCALED_PER_NS
             left = accepted[message.correction][row] - added
             known[row, column] = True
             taken[row, column] = added
-            unexplained[row, column] = left - _path_sums(residence, first, count)
+            stays = np.where(transparent, residence, 0)
+            unexplained[row, column] = left - _path_sums(stays, first, count)
             accepted[message.correction][row] = np.rint(left).astype(np.int64)
     return Accounted(exchanges=accepted, known=known, injected_ns=taken, unexplained_ns=unexplained)
+
+
+def transparent_hops(hops: Hops, model: FabricModel) -> Bools:
+    """[hop]: its switch adds residence to correctionField, as declared."""
+    nodes = [clock.node_id for clock in model.clocks if clock.transparent]
+    declared: Bools = np.isin(hops["node_id"], nodes)
+    return declared
 
 
 def _delays(ptp: Packets, hops: Hops, injected: Injected) -> tuple[Int64s, Bools]:

@@ -70,6 +70,9 @@ class Clock:
     """Declared one-sided noise after the egress stamp (MAC FIFO, pipeline), typical size."""
     stamp_bits: int = 64
     """Width of its stamps; narrower ones wrap and are unwrapped by capture time."""
+    transparent: bool = False
+    """Its switch adds the residence of PTP event messages to their correctionField
+    (IEEE 1588-2019 section 10.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

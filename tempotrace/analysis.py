@@ -15,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.clock_pairs import read_clock_pairs
-from controller.fabric import Fabric
+from controller.fabric import Fabric, PtpRole
 from controller.fabric_model import fabric_model
+from controller.ptp_entries import residence_offset_scaled
 from controller.ptp_log import PtpLog, read_ptp_log
 from controller.telemetry.collector import Collection, CollectorCounters, collect
 from controller.telemetry.pcap import read_pcap
+from controller.written_delays import read_link_delays
 from correction.boundary_clocks import free_running_transmitters, with_boundary_clocks
+from correction.correction_fields import ClientFields, client_fields
 from correction.cross_stamps import free_running_stamps
 from correction.engine import solve_samples
 from correction.exchange_accept import accept_exchanges
+from correction.injected import Injected, account
 from correction.links import JoinCounters
 from correction.model import ClockKind, FabricModel
 from correction.records import Exchanges, LinkSamples
@@ -58,6 +62,8 @@ class Analysis:
     windows: NDArray[np.int64]
     samples: LinkSamples
     """NIC stamps in free-running time."""
+    injected: Injected
+    """Link delays that transparent clocks were told to add to correctionFields."""
     solution: FabricSolution
     """Clocks of steered NICs in free-running time."""
     table: CorrectionTable
@@ -70,9 +76,14 @@ class Analysis:
 
 
 def analyse(
-    fabric: Fabric, reports: Path, exchanges: Path, clock_pairs: Path | None = None
+    fabric: Fabric,
+    reports: Path,
+    exchanges: Path,
+    clock_pairs: Path | None = None,
+    link_delays: Path | None = None,
 ) -> Analysis:
-    """Decode, join and solve one recording; `clock_pairs`: cross-stamps, where there are any."""
+    """Decode, join and solve one recording; `clock_pairs`: cross-stamps, where there are any;
+    `link_delays`: what was written to transparent clocks."""
     declared = fabric_model(fabric)
     collection = collect(read_pcap(reports), fabric)
     with_ptp = with_boundary_clocks(declared)
@@ -103,9 +114,25 @@ def analyse(
         ptp_log=ptp_log,
         windows=windows,
         samples=samples,
+        injected=_injected(fabric, link_delays),
         solution=solution,
         table=steered_table(solution.table, servos),
     )
+
+
+def _injected(fabric: Fabric, link_delays: Path | None) -> Injected:
+    """What transparent clocks add besides residence: as recorded, and for their stamp points as a
+    deployment of the fabric has it."""
+    offsets = {
+        switch.node_id: residence_offset_scaled(fabric, switch)
+        for switch in fabric.switches
+        if fabric.model(switch.model).ptp_role is PtpRole.TRANSPARENT_CLOCK
+    }
+    if link_delays is None:
+        return Injected(residence_offset_scaled_ns=offsets)
+    node_ids = {switch.name: switch.node_id for switch in fabric.switches}
+    read = read_link_delays(link_delays, node_ids)
+    return replace(read, residence_offset_scaled_ns=offsets | read.residence_offset_scaled_ns)
 
 
 def warn_of_refusals(analysis: Analysis) -> None:
@@ -171,6 +198,19 @@ def publish(analysis: Analysis, store: Store) -> int:
     store.fabric.replace(nodes_of(analysis.declared), links_of(analysis.declared))
     store.telemetry.append(analysis.collection.packets, analysis.collection.hops)
     return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
+
+
+def fields_of_clients(analysis: Analysis) -> tuple[ClientFields, ...]:
+    """What correctionFields hold that neither residence nor written link delays explain."""
+    collection = analysis.collection
+    accounted = account(
+        collection.packets,
+        collection.hops,
+        analysis.ptp_log.exchanges,
+        analysis.model,
+        analysis.injected,
+    )
+    return client_fields(accounted)
 
 
 def _client_offsets(

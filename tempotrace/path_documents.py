@@ -142,6 +142,8 @@ class PathDocuments:
             "last_reference_ns": str(span.last_reference_ns),
             "c1_beyond_residence_ns": number(span.carried_ns[0]),
             "c2_beyond_residence_ns": number(span.carried_ns[1]),
+            "c1_written_ns": number(span.injected_ns[0]),
+            "c2_written_ns": number(span.injected_ns[1]),
             "left_ns": number(span.left_ns),
             **self.asymmetry(span.asymmetry),
         }

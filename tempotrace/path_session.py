@@ -45,6 +45,7 @@ class PathSession:
             collection.hops,
             self._analysis.ptp_log.exchanges,
             self._delays,
+            injected=self._analysis.injected,
             predict=self._predict,
         )
         if client is None:

@@ -11,15 +11,23 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.fabric_file import load_fabric
+from correction.correction_fields import ClientFields
 from correction.link_bounds import link_bounds
 from correction.links import Reject
-from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates, warn_of_refusals
+from tempotrace.analysis import (
+    Analysis,
+    analyse,
+    correction_rows,
+    fields_of_clients,
+    link_estimates,
+    warn_of_refusals,
+)
 from tempotrace.commands.correct_calibrate import calibrate_command
 from tempotrace.commands.correct_explain import explain_command
 from tempotrace.commands.correct_follow import follow
 from tempotrace.commands.correct_paths import paths
 from tempotrace.commands.correct_plan import plan_command
-from tempotrace.commands.options import FabricFile, Json
+from tempotrace.commands.options import FabricFile, Json, LinkDelays
 from tempotrace.errors import one_line_errors
 from tempotrace.strict_json import strict_text
 from tracing_core.corrections import CorrectionTable
@@ -46,6 +54,7 @@ def run(
         Path | None,
         typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps of machines' NICs."),
     ] = None,
+    link_delays: LinkDelays = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write corrections as JSON.")] = None,
     certificate: Annotated[
         Path | None,
@@ -54,7 +63,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Decode, join and solve; print clocks and asymmetric links."""
-    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs)
+    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs, link_delays)
     warn_of_refusals(analysis)
     document = corrections_document(analysis)
     if out is not None:
@@ -93,6 +102,19 @@ def corrections_document(analysis: Analysis) -> dict[str, Any]:
         "findings": [
             {"kind": f.kind, "window": f.window, "subject": f.subject, "detail": f.detail}
             for f in analysis.solution.findings
+        ],
+        "correction_fields": [
+            {
+                "client": analysis.model.clocks[one.client].name,
+                "exchanges": one.exchanges,
+                "unexplained": one.unexplained,
+                "c1_written_ns": _number(one.written_ns[0]),
+                "c2_written_ns": _number(one.written_ns[1]),
+                "c1_unexplained_ns": _number(one.unexplained_ns[0]),
+                "c2_unexplained_ns": _number(one.unexplained_ns[1]),
+                "applied_asymmetry_ns": one.applied_asymmetry_ns,
+            }
+            for one in fields_of_clients(analysis)
         ],
         "rejected": {
             reason.value: count for reason, count in analysis.solution.counters.rejected.items()
@@ -157,7 +179,19 @@ def _print(analysis: Analysis) -> None:
     _print_links(console, analysis)
     for finding in analysis.solution.findings:
         console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")
+    for one in fields_of_clients(analysis):
+        if not one.explained:
+            console.print(_unexplained(analysis.model.clocks[one.client].name, one))
     _print_rejected(console, analysis.solution.counters.rejected)
+
+
+def _unexplained(client: str, one: ClientFields) -> str:
+    """A client's correctionFields that hold more, or less, than they should."""
+    told = f"correction-field: {client}: {one.unexplained} of {one.exchanges} exchanges:"
+    if one.applied_asymmetry_ns is not None:
+        return f"{told} delayAsymmetry {one.applied_asymmetry_ns:.0f} ns"
+    c1, c2 = one.unexplained_ns
+    return f"{told} c1 {c1:.0f} ns, c2 {c2:.0f} ns that nothing explains"
 
 
 def _print_rejected(console: Console, rejected: Mapping[Reject, int]) -> None:

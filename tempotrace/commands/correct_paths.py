@@ -13,7 +13,7 @@ from controller.fabric_file import load_fabric
 from correction.flow_paths import Flow
 from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
 from tempotrace.analysis import analyse, warn_of_refusals
-from tempotrace.commands.options import FabricFile, Json
+from tempotrace.commands.options import FabricFile, Json, LinkDelays
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.path_session import PathSession
 from tempotrace.path_tables import PathTables
@@ -31,6 +31,7 @@ def paths(
         Path | None,
         typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps of machines' NICs."),
     ] = None,
+    link_delays: LinkDelays = None,
     flow: Annotated[
         str | None,
         typer.Option("--flow", help="SRC:PORT-DST:PORT; hosts by name or IPv4 address."),
@@ -50,7 +51,7 @@ def paths(
         raise InputError("correct paths: --flow and --ptp exclude each other")
     if choices and flow is None and ptp is None:
         raise InputError("correct paths: --choices needs --flow or --ptp")
-    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs)
+    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs, link_delays)
     warn_of_refusals(analysis)
     session = PathSession(analysis)
     tables = PathTables(session.documents, session.check)

@@ -9,6 +9,12 @@ import typer
 FabricFile = Annotated[
     Path, typer.Option("-f", "--fabric", help="The fabric's description, fabric.yaml.")
 ]
+LinkDelays = Annotated[
+    Path | None,
+    typer.Option(
+        "--link-delays", help="link_delays.jsonl: what was written to transparent clocks."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Url = Annotated[str, typer.Option("--url", help="Base URL of a running service.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 from bmv2_lab.truth import TrueLink, Truth
 from controller.fabric_file import load_fabric
 from controller.transparent_clock import plan_link_delays
+from controller.written_delays import WrittenDelays, write_link_delays
 from correction.baselines.compare import RAW_PTP, RESIDENCE_ONLY, baseline_offsets
 from correction.exchange import half_difference_ns, servo_error_ns
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
@@ -34,6 +36,7 @@ from tests.support.golden_ptp import (
     write_golden,
 )
 
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "corrections.schema.json"
 RESIDENCE_A_NS = (sum(RESIDENCE_NS["there"]) - sum(RESIDENCE_NS["back"])) / 2
 EXACT_NS = 1.0
 """Nothing in the recording is random: rounding of stamps and anchors."""
@@ -56,6 +59,8 @@ class Told:
         got = CliRunner().invoke(app, ["correct", arguments[0], *files, *arguments[1:], "--json"])
         assert got.exit_code == 0, got.output
         document: dict[str, Any] = json.loads(got.stdout)
+        if arguments[0] == "run":
+            jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
         return document
 
     def span(self) -> dict[str, Any]:
@@ -182,6 +187,25 @@ def test_link_delays_of_transparent_clocks_make_the_client_right(tmp_path: Path)
     assert span["left_ns"] == pytest.approx(0.0, abs=EXACT_NS)
     assert span["delay_asymmetry"]["value_ns"] == pytest.approx(A_NS, abs=EXACT_NS)
     assert span["c1_beyond_residence_ns"] == pytest.approx(there, abs=EXACT_NS)
+    # what was written is taken off again
+    fabric = after.analysis.fabric
+    written = WrittenDelays({switch.name: switch.node_id for switch in fabric.switches})
+    in_force = {switch.name: dict[int, int]() for switch in fabric.switches}
+    for (switch, port), delay in added.items():
+        in_force[switch][port] = delay * 2**16
+    written.record(in_force, 0)
+    record = tmp_path / "link_delays.jsonl"
+    write_link_delays(record, written)
+    (association,) = after.command("paths", "--ptp", "h3", "--link-delays", str(record))[
+        "associations"
+    ]
+    (known,) = association["spans"]
+    assert known["c1_written_ns"] == pytest.approx(there, abs=EXACT_NS)
+    assert known["c2_written_ns"] == pytest.approx(back, abs=EXACT_NS)
+    for options, unexplained in ((["--link-delays", str(record)], 0.0), ([], there)):
+        fields = after.command("run", *options)["correction_fields"]
+        (h3,) = [one for one in fields if one["client"] == "h3"]
+        assert h3["c1_unexplained_ns"] == pytest.approx(unexplained, abs=EXACT_NS)
 
 
 @pytest.mark.parametrize("slow_up", [True, False])

@@ -26,6 +26,7 @@ from correction.model import ClockKind
 from correction.records import NO_TSTAMP_NS, TRAFFIC_PTP
 from correction.solution import FabricSolution
 from tests.support.synthetic_fabric import Run, Setup, draw
+from tests.support.transparent_clocks import transparent
 
 STEADY = Setup(
     leaves=4, spines=4, windows=2, bad_share=0.0, rate_sd_ppb=0.0, wander=0.0, exchanges=10
@@ -37,7 +38,8 @@ NOW_NS = 1_700_000_008 * 10**9
 @pytest.fixture(scope="module")
 def run() -> Run:
     """A fabric with unequal cables and one bad link; clocks that do not drift."""
-    return draw(5, STEADY, a_ns={"leaf2-spine3": 180.0})
+    made = draw(5, STEADY, a_ns={"leaf2-spine3": 180.0})
+    return replace(made, model=transparent(made.model))
 
 
 @pytest.fixture(scope="module")
