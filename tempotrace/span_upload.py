@@ -13,7 +13,7 @@ from tempotrace.errors import InputError
 from tempotrace.http import TIMEOUT_S
 from tracing_core.model import Span
 from tracing_core.otlp import CONTENT_TYPE_PROTOBUF
-from tracing_core.otlp.encode import encoded_requests
+from tracing_core.otlp.batches import encoded_requests
 
 REPETITIONS_MAX = 10
 WAIT_S_MAX = 30.0

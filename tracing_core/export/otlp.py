@@ -37,6 +37,7 @@ def _span(item: PlacedSpan, resources: dict[tuple[str, bool], Attributes]) -> Sp
     return replace(
         span,
         resource=owner,
+        clock_domain="",
         start_local_ns=item.start_ns,
         end_local_ns=item.end_ns if item.duration_known else item.start_ns,
         events=tuple(

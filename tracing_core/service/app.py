@@ -16,6 +16,7 @@ from tracing_core.service.api_analysis import analysis_router
 from tracing_core.service.api_export import export_router
 from tracing_core.service.head import HeadAsGet
 from tracing_core.service.ingest import Ingest
+from tracing_core.service.jaeger import jaeger_router
 from tracing_core.service.page import page_router
 from tracing_core.store import Store
 
@@ -41,6 +42,7 @@ def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES
     app.include_router(core_router(store, ingest))
     app.include_router(analysis_router(store, Analysis(store)))
     app.include_router(export_router(store))
+    app.include_router(jaeger_router(store))
     app.include_router(page_router())
     problems.install(app)
     _install_etags(app, store)
