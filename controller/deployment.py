@@ -137,7 +137,10 @@ class Deployment:
         """Lead everything around these switches and no others."""
         drained = {*self.findings.drained_switches, *names}
         target = Target.of(
-            self.fabric, replace(self.findings, drained_switches=drained), self.target.sizes
+            self.fabric,
+            replace(self.findings, drained_switches=drained),
+            self.target.sizes,
+            before=self.target,
         )
         for name in neighbours(self.fabric, names):
             held = self.held.get(name)
@@ -152,8 +155,10 @@ class Deployment:
 
         async def one(name: str) -> SwitchResult:
             held, updates = self.held[name], self.updates[name]
-            reread = updates or self._routes_moved
-            return self._result(name, await held.read() if reread else held.known(), updates)
+            if not updates and not self._routes_moved:
+                return self._result(name, held.known(), updates, drift=[])
+            actual = await held.read()
+            return self._result(name, actual, updates, drift=self.target.updates(name, actual))
 
         finished = await each([partial(one, name) for name in self.updates])
         self.fail([result for result in finished if isinstance(result, SwitchError)])
@@ -163,7 +168,12 @@ class Deployment:
         )
 
     def _result(
-        self, name: str, actual: Collection[Entry], updates: Sequence[Update]
+        self,
+        name: str,
+        actual: Collection[Entry],
+        updates: Sequence[Update],
+        *,
+        drift: Sequence[Update],
     ) -> SwitchResult:
         done = Counter(update.operation for update in updates)
         return SwitchResult(
@@ -174,7 +184,7 @@ class Deployment:
             deleted=done[Operation.DELETE],
             entries_desired=len(self.target.entries(name)),
             entries_read_back=len(actual),
-            drift=tuple(self.target.updates(name, actual)),
+            drift=tuple(drift),
         )
 
     def errors_in_order(self) -> tuple[SwitchError, ...]:
@@ -226,5 +236,9 @@ async def side_by_side(
 
 def check_room(switch: Switch, target: Target, schema: fy.P4Schema) -> None:
     """An error before anything is written, rather than half of the entries."""
-    for message in overfull(target.entries(switch.name), schema):
+    try:
+        entries = target.entries(switch.name)
+    except ValueError as error:  # more than entries can express
+        raise SwitchError(switch=switch.name, message=str(error)) from error
+    for message in overfull(entries, schema):
         raise SwitchError(switch=switch.name, message=message)

@@ -8,9 +8,13 @@ weights are relative (WCMP).
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 BUCKET_COUNT_MAX = 64
 """`ECMP_GROUP_SIZE_MAX` of p4src: buckets of one group."""
+
+BASE_COUNT_MAX = 4_096
+"""Sets of weights whose buckets are remembered: the switches of a tier have the same ones."""
 
 MEMBER_IDS_PER_GROUP = BUCKET_COUNT_MAX
 """Bucket i of group g is member g * 64 + i, whatever the number of buckets in use."""
@@ -49,7 +53,12 @@ def base_buckets(weights: Mapping[int, int], bucket_count: int) -> tuple[int, ..
     >>> base_buckets({1: 1, 2: 1, 3: 2}, 8)
     (3, 1, 2, 3, 3, 1, 2, 3)
     """
-    shares = share_out(weights, bucket_count)
+    return _base_buckets(tuple(weights.items()), bucket_count)
+
+
+@lru_cache(maxsize=BASE_COUNT_MAX)
+def _base_buckets(weights: tuple[tuple[int, int], ...], bucket_count: int) -> tuple[int, ...]:
+    shares = share_out(dict(weights), bucket_count)
     credit = dict.fromkeys(shares, 0)
     buckets = []
     for _ in range(bucket_count):

@@ -53,16 +53,25 @@ class Target:
 
     @classmethod
     def of(
-        cls, fabric: Fabric, findings: Findings, sizes: Mapping[str, int] = MappingProxyType({})
+        cls,
+        fabric: Fabric,
+        findings: Findings,
+        sizes: Mapping[str, int] = MappingProxyType({}),
+        *,
+        before: "Target | None" = None,
     ) -> Self:
-        """Computes the routes once for all switches."""
+        """Computes the shortest paths once for all switches.
+
+        before: an earlier target, whose paths are taken over where it has the same fabric.
+        """
+        usual = before.routes.usual if before is not None and before.fabric is fabric else None
         out_of_use = {
             *findings.failed_links,
             *drained_links(fabric, findings.drained_switches),
         }
         return cls(
             fabric=fabric,
-            routes=compute_routes(fabric, out_of_use),
+            routes=compute_routes(fabric, out_of_use, usual=usual),
             link_delays=findings.link_delays,
             sizes=sizes,
         )
@@ -97,7 +106,7 @@ def link_delay_updates(
 ) -> list[Update]:
     """What separates a switch's link delays, `actual`, from these."""
     delays = link_delays.get(switch.name, {})
-    return reconcile(link_delay_entries(fabric.model(switch.model), switch, delays), actual)
+    return reconcile(link_delay_entries(fabric.model_of(switch), switch, delays), actual)
 
 
 def _name(entry: Entry) -> str:

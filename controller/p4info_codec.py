@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 import finsy as fy
-from finsy.p4schema import P4MatchType
 from finsy.proto import p4r
 
 from controller.entries import (
-    NO_ACTION,
     ActionCall,
     CloneSession,
     DefaultEntry,
@@ -29,7 +27,19 @@ from controller.entries import (
     TableEntry,
     Ternary,
 )
+from controller.p4info_decode import CodecError, decode_entry
 from controller.reconcile import Operation, Update
+
+__all__ = [
+    "CodecError",
+    "decode_entry",
+    "encode_entry",
+    "encode_update",
+    "overfull",
+    "read_requests",
+    "replication_entities",
+    "table_sizes",
+]
 
 _OPERATIONS = {
     Operation.INSERT: p4r.Update.INSERT,
@@ -40,10 +50,6 @@ _OPERATIONS = {
 READ_ALONE_SIZE_MIN = 1024
 """Tables declared larger than this are read in a request of their own: the library ends every
 request after 10 s."""
-
-
-class CodecError(ValueError):
-    """An entry that the p4info cannot express, or a message that cannot be understood."""
 
 
 def encode_update(update: Update, schema: fy.P4Schema) -> p4r.Update:
@@ -57,29 +63,6 @@ def encode_entry(entry: Entry, schema: fy.P4Schema) -> p4r.Entity:
         return _entity(entry).encode(schema)
     except ValueError as error:
         raise CodecError(f"{entry.where}: {error}") from error
-
-
-def decode_entry(message: p4r.Entity, schema: fy.P4Schema) -> Entry | None:
-    """The entry in canonical form; None for a constant entry, which nobody can change."""
-    try:
-        match message.WhichOneof("entity"):
-            case "table_entry":
-                return _table_entry(fy.P4TableEntry.decode(message, schema), schema)
-            case "action_profile_member":
-                member = fy.P4ActionProfileMember.decode(message, schema)
-                return Member(
-                    profile=member.action_profile_id,
-                    member_id=member.member_id,
-                    action=_action_call(member.action),
-                )
-            case "action_profile_group":
-                return _group(fy.P4ActionProfileGroup.decode(message, schema))
-            case "packet_replication_engine_entry":
-                return _replication(message.packet_replication_engine_entry)
-            case other:
-                raise CodecError(f"the switch answered with a {other}")
-    except (ValueError, KeyError) as error:
-        raise CodecError(f"an answer of the switch cannot be decoded: {error}") from error
 
 
 def read_requests(
@@ -205,85 +188,3 @@ def _fy_match(value: MatchValue) -> int | tuple[int, int]:
             return number, prefix_len
         case Ternary(number, mask):
             return number, mask
-
-
-def _table_entry(entry: fy.P4TableEntry, schema: fy.P4Schema) -> Entry | None:
-    table = schema.tables[entry.table_id]
-    if entry.is_const:
-        return None
-    if entry.is_default_action:
-        assert not isinstance(entry.action, fy.P4IndirectAction), "tables with a profile have none"
-        return DefaultEntry(table=entry.table_id, action=_action_call(entry.action))
-    match: dict[str, MatchValue | int] = {}
-    for field in table.match_fields:
-        if field.alias not in (entry.match or {}):
-            continue
-        value = entry[field.alias]
-        match field.match_type:
-            case P4MatchType.EXACT:
-                match[field.alias] = Exact(int(value))
-            case P4MatchType.LPM:
-                match[field.alias] = Lpm(int(value[0]), int(value[1]))
-            case P4MatchType.TERNARY:
-                match[field.alias] = Ternary(int(value[0]), int(value[1]))
-            case other:
-                raise CodecError(f"{entry.table_id}.{field.alias} has match type {other}")
-    action: ActionCall | MemberRef | GroupRef
-    match entry.action:
-        case fy.P4IndirectAction(member_id=int(member_id)):
-            action = MemberRef(member_id)
-        case fy.P4IndirectAction(group_id=int(group_id)):
-            action = GroupRef(group_id)
-        case fy.P4IndirectAction():
-            raise CodecError(f"{entry.table_id} has a one-shot action set")
-        case direct:
-            action = _action_call(direct)
-    return TableEntry.of(entry.table_id, match, action, priority=entry.priority)
-
-
-def _action_call(action: fy.P4TableAction | None) -> ActionCall:
-    if action is None:
-        return NO_ACTION
-    return ActionCall.of(action.name, **{name: int(value) for name, value in action.args.items()})
-
-
-def _group(group: fy.P4ActionProfileGroup) -> Group:
-    members = []
-    for member in group.members or ():
-        weight = member.weight if isinstance(member.weight, int) else member.weight[0]
-        members.append((member.member_id, weight))
-    return Group(
-        profile=group.action_profile_id,
-        group_id=group.group_id,
-        max_size=group.max_size,
-        members=tuple(sorted(members)),
-    )
-
-
-def _replication(entry: p4r.PacketReplicationEngineEntry) -> CloneSession | MulticastGroup:
-    match entry.WhichOneof("type"):
-        case "clone_session_entry":
-            session = entry.clone_session_entry
-            return CloneSession(
-                session_id=session.session_id,
-                replicas=_replicas(session.replicas),
-                packet_bytes=session.packet_length_bytes,
-            )
-        case "multicast_group_entry":
-            group = entry.multicast_group_entry
-            return MulticastGroup(
-                group_id=group.multicast_group_id, replicas=_replicas(group.replicas)
-            )
-        case other:
-            raise CodecError(f"the switch answered with a {other}")
-
-
-def _replicas(replicas: Iterable[p4r.Replica]) -> tuple[tuple[int, int], ...]:
-    found = []
-    for replica in replicas:
-        # P4Runtime 1.4 moved the port from a number to bytes; servers answer with either.
-        port = (
-            int.from_bytes(replica.port, "big") if replica.HasField("port") else replica.egress_port
-        )
-        found.append((port, replica.instance))
-    return tuple(sorted(found))

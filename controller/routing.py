@@ -6,7 +6,7 @@ has failed takes its ports out of use but not out of their ECMP set, so that the
 ports stay where they are (`ecmp.py`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
@@ -50,39 +50,89 @@ class AttachedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteTable:
-    """Routes and hosts of every switch, by name, computed in one go over one fabric."""
+    """Routes and hosts of every switch, by name."""
 
-    routes: dict[str, tuple[Route, ...]]
+    routes: Mapping[str, tuple[Route, ...]]
+    """Those of a switch are computed when they are asked for."""
     attached: dict[str, tuple[AttachedHost, ...]]
     """Hosts cabled to the switch, by port."""
     tiers: dict[str, int]
+    usual: Paths
+    """Shortest paths with all links up."""
 
 
-def compute_routes(fabric: Fabric, failed_links: Collection[str] = ()) -> RouteTable:
+def compute_routes(
+    fabric: Fabric, failed_links: Collection[str] = (), *, usual: Paths | None = None
+) -> RouteTable:
     """Routes of all switches while the links of these names are down.
 
     A switch has a route for every host cabled to it and for every collector, and for every other
     switch that switch's prefixes, or host routes where it declares none.
+    usual: those of an earlier table of the same fabric, to spare computing them.
     """
     unknown = set(failed_links) - {link.name for link in fabric.links}
     if unknown:
         raise ValueError(f"there is no link {min(unknown)}")
     attached = attached_hosts(fabric)
-    usual = now = shortest_paths(fabric, fabric.links)
+    usual = now = usual or shortest_paths(fabric, fabric.links)
     up = [link for link in fabric.links if not link.drained and link.name not in failed_links]
     if len(up) < len(fabric.links):
         now = shortest_paths(fabric, up)
-    prefixes = {
-        switch.name: _served(fabric, switch, attached[switch.name]) for switch in fabric.switches
-    }
     return RouteTable(
-        routes={
-            switch.name: _routes_of(fabric, switch, attached[switch.name], usual, now, prefixes)
-            for switch in fabric.switches
-        },
+        routes=_Routes(fabric, attached, usual, now),
         attached=attached,
         tiers=tiers(fabric),
+        usual=usual,
     )
+
+
+class _Routes(Mapping[str, tuple[Route, ...]]):
+    """The routes of each switch, computed at the first look."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        attached: Mapping[str, tuple[AttachedHost, ...]],
+        usual: Paths,
+        now: Paths,
+    ) -> None:
+        self._fabric = fabric
+        self._attached = attached
+        self._usual = usual
+        self._now = now
+        self._switches = {switch.name: switch for switch in fabric.switches}
+        self._found: dict[str, tuple[Route, ...]] = {}
+        servers: dict[IpNetwork, list[str]] = {}
+        for switch in fabric.switches:
+            for prefix in _served(fabric, switch, attached[switch.name]):
+                servers.setdefault(prefix, []).append(switch.name)
+        self._served_by: dict[tuple[str, ...], list[IpNetwork]] = {}
+        for prefix, targets in servers.items():
+            self._served_by.setdefault(tuple(targets), []).append(prefix)
+
+    def __getitem__(self, name: str) -> tuple[Route, ...]:
+        if name not in self._found:
+            switch = self._switches[name]
+            routes = [
+                *_local_routes(switch, self._attached[name]),
+                *_collector_routes(self._fabric, switch),
+            ]
+            local = {route.prefix for route in routes}
+            remote = _remote_routes(self._fabric, name, self._usual, self._now, self._served_by)
+            routes += [route for route in remote if route.prefix not in local]
+            self._found[name] = tuple(sorted(routes, key=_by_prefix))
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._switches)
+
+    def __len__(self) -> int:
+        return len(self._switches)
+
+
+def _by_prefix(route: Route) -> tuple[int, int, int]:
+    prefix = route.prefix
+    return (prefix.version, int(prefix.network_address), prefix.prefixlen)
 
 
 def attached_hosts(fabric: Fabric) -> dict[str, tuple[AttachedHost, ...]]:
@@ -145,91 +195,64 @@ def _served(
     return tuple(dict.fromkeys(served))
 
 
-def _routes_of(
-    fabric: Fabric,
-    switch: Switch,
-    attached: tuple[AttachedHost, ...],
-    usual: Paths,
-    now: Paths,
-    prefixes: Mapping[str, tuple[IpNetwork, ...]],
-) -> tuple[Route, ...]:
-    routes = [*_local_routes(switch, attached), *_collector_routes(fabric, switch)]
-    local = {route.prefix for route in routes}
-    routes += [
-        route
-        for route in _remote_routes(fabric, switch.name, usual, now, prefixes)
-        if route.prefix not in local
-    ]
-    return tuple(
-        sorted(
-            routes,
-            key=lambda route: (
-                route.prefix.version,
-                int(route.prefix.network_address),
-                route.prefix.prefixlen,
-            ),
-        )
-    )
-
-
 def _remote_routes(
     fabric: Fabric,
     name: str,
     usual: Paths,
     now: Paths,
-    prefixes: Mapping[str, tuple[IpNetwork, ...]],
+    served_by: Mapping[tuple[str, ...], Sequence[IpNetwork]],
 ) -> Iterator[Route]:
     """Routes to what other switches serve; what several serve (a host with several links) is
     reached over all that are nearest."""
-    servers: dict[IpNetwork, list[str]] = {}
-    for target in usual[name]:
-        for prefix in prefixes[target]:
-            servers.setdefault(prefix, []).append(target)
     names = {switch.mac: switch.name for switch in fabric.switches}
-    ways: dict[tuple[str, ...], Way] = {}
-    sets: dict[tuple[str, ...], tuple[NextHop, ...]] = {}
-    reached: dict[tuple[NextHop, ...], set[str]] = {}
-    for targets in dict.fromkeys(tuple(targets) for targets in servers.values()):
-        sets[targets] = to_nearest(name, targets, usual, names)
-        reached.setdefault(sets[targets], set()).update(targets)
-        ways[targets] = Way(next_hops=sets[targets])
-        if now is not usual:
-            ways[targets] = way_of(fabric, name, targets, usual, now, names)
+    reachable = usual[name]
+    served = [
+        (left, prefixes)
+        for targets, prefixes in served_by.items()
+        if (left := tuple(target for target in targets if target in reachable))
+    ]
+    sets = [to_nearest(name, targets, usual, names) for targets, _ in served]
+    # Most of the sets are one and the same object, and hashing one takes long.
+    objects = {id(hops): hops for hops in sets}
+    values: dict[tuple[NextHop, ...], int] = {}
+    places = {number: values.setdefault(hops, len(values)) for number, hops in objects.items()}
+    reached: list[set[str]] = [set() for _ in values]
+    for hops, (targets, _) in zip(sets, served, strict=True):
+        reached[places[id(hops)]].update(targets)
     numbers = _group_node_ids(fabric, reached)
-    for prefix, served_by in servers.items():
-        targets = tuple(served_by)
-        way = ways[targets]
-        yield Route(
-            prefix=prefix,
-            next_hops=way.next_hops,
-            group_node_id=numbers[sets[targets]],
-            failed_ports=way.failed_ports,
-            apart=way.apart,
-            way_round=way.way_round,
-        )
+    for hops, (targets, prefixes) in zip(sets, served, strict=True):
+        way = Way(next_hops=hops)
+        if now is not usual:
+            way = way_of(fabric, name, targets, usual, now, names)
+        for prefix in prefixes:
+            yield Route(
+                prefix=prefix,
+                next_hops=way.next_hops,
+                group_node_id=numbers[places[id(hops)]],
+                failed_ports=way.failed_ports,
+                apart=way.apart,
+                way_round=way.way_round,
+            )
 
 
-def _group_node_ids(
-    fabric: Fabric, reached: Mapping[tuple[NextHop, ...], set[str]]
-) -> dict[tuple[NextHop, ...], int]:
-    """A node id for each set: the smallest that it leads to and that no other set has taken.
+def _group_node_ids(fabric: Fabric, reached: Sequence[set[str]]) -> list[int]:
+    """A node id for each set of what it leads to: the smallest that no other set has taken.
 
     Two sets contend only where hosts have several links; a set that finds all of its own taken gets
     one that leads nowhere else.
     """
     node_ids = {switch.name: switch.node_id for switch in fabric.switches}
-    numbers: dict[tuple[NextHop, ...], int] = {}
+    spare = sorted(node_ids.values())
+    numbers = [0] * len(reached)
     taken: set[int] = set()
+    owned = [sorted(node_ids[target] for target in targets) for targets in reached]
     # those with fewest targets have the least choice
-    for ecmp_set, targets in sorted(
-        reached.items(), key=lambda one: (len(one[1]), min(node_ids[name] for name in one[1]))
-    ):
-        own = sorted(node_ids[target] for target in targets)
-        spare = sorted(node_ids.values())
+    for index in sorted(range(len(owned)), key=lambda one: (len(owned[one]), owned[one][0])):
+        own = owned[index]
         number = next((one for one in (*own, *spare) if one not in taken), None)
         if number is None:
             raise ValueError(f"more than {len(spare)} ECMP sets on one switch")
-        numbers[ecmp_set] = number
+        numbers[index] = number
         taken.add(number)
     return numbers
 

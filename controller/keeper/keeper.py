@@ -17,15 +17,16 @@ import finsy as fy
 from controller.access import DEFAULT_ACCESS, Access
 from controller.desired import LinkDelays
 from controller.draining import neighbours
+from controller.entries import Member
 from controller.fabric import Fabric, Switch, programmed_switches
-from controller.findings import Findings, Target
+from controller.findings import ROUTE_NAMES, Findings, Target
 from controller.held_switch import PARALLEL_SWITCH_COUNT_MAX, HeldSwitch, write_in_rounds
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_switch import KeptSwitch, is_settling
 from controller.keeper.switch_machine import Phase, SwitchMachine
 from controller.p4info_codec import table_sizes
 from controller.pipeline_change import learn_running_program
-from controller.reconcile import Update
+from controller.reconcile import Operation, Update
 from controller.rollout import PipelineChange, roll_out, rollout_order
 from controller.rollout_steps import RolloutSteps, lead_around, not_drainable
 from controller.session import PacketIn
@@ -85,6 +86,8 @@ class Keeper:
         self._on_event = on_event
         self._draw = draw
         self._link_delays: LinkDelays | None = None
+        self._just_failed: set[str] = set()
+        """Links whose ports still have buckets."""
         self._drained: frozenset[str] = frozenset()
         self._target: Target | None = None
         self._target_old = asyncio.Event()
@@ -132,7 +135,12 @@ class Keeper:
             raise ValueError(f"there is no link {name}")
         if up == (name not in self.failed_links):
             return
-        (self.failed_links.discard if up else self.failed_links.add)(name)
+        if up:
+            self.failed_links.discard(name)
+            self._just_failed.discard(name)
+        else:
+            self.failed_links.add(name)
+            self._just_failed.add(name)
         message = f"{name}: {reason}" if reason else name
         self._event(EventKind.LINK_UP if up else EventKind.LINK_DOWN, message)
         self._target_old.set()
@@ -217,16 +225,52 @@ class Keeper:
             failed_links=frozenset(self.failed_links),
             drained_switches=self._drained,
         )
-        return await asyncio.to_thread(Target.of, self.fabric, findings, table_sizes(self.schema))
+        return await asyncio.to_thread(
+            Target.of, self.fabric, findings, table_sizes(self.schema), before=self._target
+        )
 
     async def _follow_target(self) -> None:
         while True:
             await self._target_old.wait()
             self._target_old.clear()
-            try:
-                self._retarget(await self._compute_target())
-            except ValueError as error:  # more than the entries can express
-                self._event(EventKind.FABRIC_REFUSED, str(error))
+            failed, self._just_failed = self._just_failed, set()
+            target = await self._compute_target()
+            if failed:
+                await self._repair(target, failed)
+            self._retarget(target)
+
+    async def _repair(self, target: Target, failed: Collection[str]) -> None:
+        """Lead the buckets of dead ports elsewhere at once, before all else is computed.
+
+        The other ports of an ECMP set lead there already, so this needs no order. Whatever goes a
+        longer way round from now on waits for its turn.
+        """
+        ends = [(link.a, link.b) for link in self.fabric.links if link.name in failed]
+        work = [
+            self.spawn(self._repair_switch(kept, target))
+            for name in dict.fromkeys(end.node for pair in ends for end in pair)
+            if (kept := self.switches.get(name)) is not None and kept.machine.phase is Phase.IN_SYNC
+        ]
+        if work:
+            await asyncio.wait(work, timeout=ROUND_S_MAX)
+
+    async def _repair_switch(self, kept: KeptSwitch, target: Target) -> None:
+        held = kept.held
+        try:
+            if held is None:
+                return
+            updates = [
+                update
+                for update in target.updates(kept.name, held.known(), ROUTE_NAMES)
+                if isinstance(update.entry, Member) and update.operation is Operation.MODIFY
+            ]
+            if updates:
+                await held.write(updates)
+                kept.machine.repaired(len(updates))
+                self.changed()
+        except SwitchError as error:
+            if kept.held is held:
+                kept.failed(error)
 
     def _retarget(self, target: Target) -> None:
         self._target = target

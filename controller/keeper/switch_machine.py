@@ -325,6 +325,11 @@ class SwitchMachine:
         self._expects = _Expects.WRITTEN
         return self._enter(Phase.READING, now_ns, Do.READ)
 
+    def repaired(self, count: int) -> None:
+        """Buckets of a failed port were rewritten, before anything else."""
+        self.counters.updates += count
+        self._event(EventKind.WRITTEN, f"{count} buckets led around failed ports")
+
     def refused(self, error: SwitchError, now_ns: int) -> list[Do]:
         """The switch said no to something: try again later, and say so."""
         if not self.is_primary or self.phase is Phase.CHANGING:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tempotrace.commands.options import DEFAULT_SEED, Json, Seed
-from tempotrace.errors import EXIT_CHECK_FAILED, one_line_errors
+from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.strict_json import strict_text
 
 if TYPE_CHECKING:
@@ -79,18 +79,25 @@ def solver(
     leaves: Annotated[int, typer.Option("--leaves", min=2)] = 512,
     spines: Annotated[int, typer.Option("--spines", min=2)] = 64,
     hosts: Annotated[int, typer.Option("--hosts", min=1)] = 16_384,
+    rails: Annotated[
+        int,
+        typer.Option("--rails", min=0, help="NICs of a machine, tied by cross-stamps; 0: no ties."),
+    ] = 0,
     seed: Seed = DEFAULT_SEED,
     as_json: Json = False,
 ) -> None:
     """Solve a leaf-spine fabric with 20 % bad links on one core: verdicts and both bounds."""
     from bmv2_lab.scale.solver_bench import run as run_solver_bench
 
-    result = asdict(run_solver_bench(leaves, spines, hosts, seed))
+    try:
+        result = asdict(run_solver_bench(leaves, spines, hosts, seed, rails=rails))
+    except ValueError as error:
+        raise InputError(f"--rails: {error}") from None
     if as_json:
         typer.echo(strict_text(result))
         return
     for name, value in result.items():
-        text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+        text = f"{value:,.4g}" if isinstance(value, float) else f"{value}"
         typer.echo(f"{name:32} {text:>14}")
 
 
