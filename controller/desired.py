@@ -25,6 +25,7 @@ from controller.fabric_telemetry import (
     PROTOCOLS_WITH_PORTS,
     PuntRule,
 )
+from controller.link_mtu import MtuTable
 from controller.ptp_entries import clock_default, ethernet_ptp_entries, link_delay_entries
 from controller.report_entries import (
     clone_sessions,
@@ -61,8 +62,11 @@ def desired_state(
     link_delays: see `desired_entries`. failed_links: names of links that are down.
     """
     routes = compute_routes(fabric, failed_links)
+    mtus = MtuTable(fabric)
     return {
-        switch.name: desired_entries(fabric, switch.name, routes=routes, link_delays=link_delays)
+        switch.name: desired_entries(
+            fabric, switch.name, routes=routes, link_delays=link_delays, mtus=mtus
+        )
         for switch in fabric.switches
     }
 
@@ -73,11 +77,13 @@ def desired_entries(
     *,
     routes: RouteTable | None = None,
     link_delays: LinkDelays | None = None,
+    mtus: MtuTable | None = None,
 ) -> tuple[Entry, ...]:
     """The desired entries of one switch.
 
     routes: spares the shortest paths, or has been computed with failed links.
     link_delays: what the correction has found; not part of the file, since it changes by itself.
+    mtus: spares a look through the file.
     """
     switch = fabric.switch(switch_name)
     table = routes or compute_routes(fabric)
@@ -89,11 +95,11 @@ def desired_entries(
         *_edge(fabric, switch, attached),
         *_punt(fabric),
         *watchlist_entries(fabric, [local.host for local in attached]),
-        *_mtus(fabric, switch_name),
+        *_mtus(fabric, switch_name, mtus or MtuTable(fabric)),
         *_interfaces(switch),
         *report_entries(fabric, switch),
         *ethernet_ptp_entries(fabric, switch),
-        *link_delay_entries(fabric.model(switch.model), switch, delays),
+        *link_delay_entries(fabric.model_of(switch), switch, delays),
         *_defaults(fabric, switch),
         *report_defaults(fabric, switch),
         ecmp_default(fabric, switch, table.tiers),
@@ -169,16 +175,17 @@ def _exactly(values: Sequence[int], mask: int) -> list[Ternary]:
     return [Ternary(value, mask) for value in values] or [Ternary(0, 0)]
 
 
-def _mtus(fabric: Fabric, switch_name: str) -> Iterator[TableEntry]:
-    for link in fabric.links:
-        if link.mtu_bytes is None:
-            continue
+def _mtus(fabric: Fabric, switch_name: str, mtus: MtuTable) -> Iterator[TableEntry]:
+    for index, link in enumerate(fabric.links):
         for end in (link.a, link.b):
-            if end.node == switch_name:
+            if end.node != switch_name:
+                continue
+            limit = mtus.of_link(link, index)
+            if limit is not None:
                 yield TableEntry.of(
                     "int_egress_mtu",
                     {"egress_port": end.port},
-                    ActionCall.of("set_mtu", mtu_bytes=link.mtu_bytes),
+                    ActionCall.of("set_mtu", mtu_bytes=limit.mtu_bytes),
                 )
 
 

@@ -10,10 +10,11 @@ IP and MAC addresses are integers (`addresses.py` has their text forms).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, unique
 from ipaddress import IPv4Network, IPv6Network
 
+from controller.fabric_qos import QosMaps
 from controller.fabric_telemetry import (
     DEFAULT_ECMP,
     DEFAULT_PUNT,
@@ -149,6 +150,10 @@ class DeviceModel:
     egress_stamp_width_bits: int | None = None
     """Width of egress stamps, where it is less: Tofino 1 tells 18 bits of the dequeue time."""
     stamp_origin: StampOrigin = StampOrigin.ARBITRARY
+    mtu_bytes: int | None = None
+    """IP MTU of its ports, where nothing else says what it is; None: not known."""
+    qos_maps: QosMaps | None = None
+    """How its switches treat packets by DSCP, besides the program; None: not known."""
 
     def stamp_points_at(self, speed_gbps: int) -> StampPoints | None:
         """The stamp points at a port speed, or None where the model declares none."""
@@ -183,6 +188,16 @@ class Switch:
     """P4Runtime device id."""
     p4runtime: str | None = None
     """`HOST:PORT` of its P4Runtime server; None where the address comes from elsewhere."""
+    ptp_role: PtpRole | None = None
+    """What it does to PTP event messages; None: what its model does."""
+    stamp_origin: StampOrigin | None = None
+    """From when its stamps count; None: as those of its model."""
+    mtu_bytes: int | None = None
+    """IP MTU of its ports; None: that of its model."""
+    port_mtus: tuple[tuple[int, int], ...] = ()
+    """(port, IP MTU) of ports with another one."""
+    qos_maps: QosMaps | None = None
+    """How it treats packets by DSCP; None: as its model does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +285,8 @@ class IntDomain:
 
     domain_id: int
     """DomainSpecificID of INT-MD and of the reports; 0 reserves all domain-specific bits."""
+    udp_port: int | None = None
+    """UDP destination port by which other devices than ours mark packets with INT, if they do."""
     truncate_bytes: int
     """A report keeps this much of the reported IPv4 packet, INT headers not counted."""
 
@@ -292,6 +309,8 @@ class TrafficClass:
     marked_dscp: int | None = None
     """DSCP of the same class that carries INT: the odd neighbour of an even dscp."""
     queue: int
+    packet_bytes_max: int | None = None
+    """Largest IP packet of the class as hosts send it; None: what the MTU of their links allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +399,17 @@ class Fabric:
             if model.name == name:
                 return model
         raise KeyError(name)
+
+    def model_of(self, switch: Switch) -> DeviceModel:
+        """The model of a switch, with what is declared otherwise for this one."""
+        model = self.model(switch.model)
+        if switch.ptp_role is None and switch.stamp_origin is None:
+            return model
+        return replace(
+            model,
+            ptp_role=switch.ptp_role or model.ptp_role,
+            stamp_origin=switch.stamp_origin or model.stamp_origin,
+        )
 
 
 def programmed_switches(fabric: Fabric) -> tuple[Switch, ...]:

@@ -13,6 +13,7 @@ import networkx as nx
 from controller.addresses import format_ip, format_ipv6, format_mac
 from controller.fabric import Fabric, Host, LinkEnd, Switch
 from controller.fabric_check_prefixes import check_prefixes
+from controller.fabric_check_qos import check_classes, check_switch_settings
 from controller.fabric_check_telemetry import check_measuring, collector_addresses
 from controller.fabric_problem import (
     ELSEWHERE,
@@ -43,10 +44,11 @@ def check_fabric(fabric: Fabric, doubt: Doubt | None = None) -> list[FabricProbl
     switches = SwitchIndex(fabric)
     # What follows from names, cabling and tenants as a whole is not told where these are wrong.
     stages: tuple[Callable[[], Iterator[FabricProblem]], ...] = (
-        lambda: chain(_unique_values(fabric), _classes(fabric), _models(fabric)),
+        lambda: chain(_unique_values(fabric), check_classes(fabric), _models(fabric)),
         lambda: chain(
             _references(fabric),
             check_measuring(fabric, switches),
+            check_switch_settings(fabric, switches),
             _switch_details(fabric, switches),
             _links(fabric, switches),
             _propagation(fabric),
@@ -194,35 +196,6 @@ def _unused_tenants(fabric: Fabric) -> Iterator[FabricProblem]:
                 f"no host belongs to tenant {tenant.name!r}; expected at least one",
                 (("hosts", "*", "tenant"),),
             )
-
-
-def _classes(fabric: Fabric) -> Iterator[FabricProblem]:
-    dscps: list[tuple[KeyPath, Hashable]] = []
-    for index, traffic_class in enumerate(fabric.qos.classes):
-        path: KeyPath = ("qos", "classes", index)
-        dscps.append(((*path, "dscp"), traffic_class.dscp))
-        if traffic_class.marked_dscp is not None:
-            dscps.append(((*path, "marked_dscp"), traffic_class.marked_dscp))
-            if traffic_class.dscp % 2:
-                yield FabricProblem(
-                    (*path, "dscp"),
-                    f"{traffic_class.dscp} is odd, but has a marked_dscp; "
-                    "expected an even DSCP, since odd ones mark",
-                )
-            elif traffic_class.marked_dscp != traffic_class.dscp + 1:
-                yield FabricProblem(
-                    (*path, "marked_dscp"),
-                    f"{traffic_class.marked_dscp} is not the odd neighbour of dscp "
-                    f"{traffic_class.dscp}; expected {traffic_class.dscp + 1}",
-                )
-    yield from repeats(dscps, "DSCP")
-    yield from repeats(
-        [(("qos", "classes", i, "name"), c.name) for i, c in enumerate(fabric.qos.classes)],
-        "the name",
-    )
-    yield from repeats(
-        [(("qos", "ecn", i, "queue"), e.queue) for i, e in enumerate(fabric.qos.ecn)], "queue"
-    )
 
 
 def _switch_details(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:

@@ -284,6 +284,19 @@ def _marked(path: KeyPath, dscp: int) -> FabricProblem:
 
 
 def _transparent_clocks(fabric: Fabric) -> Iterator[FabricProblem]:
+    coarse = {m.name: m for m in fabric.models if m.stamp_unit_ns > STAMP_UNIT_NS_MAX}
+    for index, switch in enumerate(fabric.switches):
+        if switch.ptp_role is PtpRole.TRANSPARENT_CLOCK and switch.model in coarse:
+            unit_ns = coarse[switch.model].stamp_unit_ns
+            yield FabricProblem(
+                ("switches", index, "ptp_role"),
+                f"stamps of {unit_ns} ns are too coarse for a transparent clock; "
+                f"expected a model with at most {STAMP_UNIT_NS_MAX}",
+                (
+                    ("switches", index, "model"),
+                    *(("models", "*", "name"), ("models", "*", "stamp_unit_ns")),
+                ),
+            )
     for index, model in enumerate(fabric.models):
         if model.ptp_role is PtpRole.TRANSPARENT_CLOCK and model.stamp_unit_ns > STAMP_UNIT_NS_MAX:
             yield FabricProblem(

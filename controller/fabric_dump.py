@@ -18,6 +18,7 @@ from controller.fabric import (
     StampOrigin,
     Switch,
 )
+from controller.fabric_dump_qos import qos_map_fields
 from controller.fabric_dump_telemetry import (
     collector_lines,
     ecmp_lines,
@@ -59,6 +60,8 @@ def _lines(fabric: Fabric) -> Iterator[str]:
     yield "int:"
     yield f"  domain_id: {fabric.int_domain.domain_id}"
     yield f"  truncate_bytes: {fabric.int_domain.truncate_bytes}  # kept of a reported packet"
+    if fabric.int_domain.udp_port is not None:
+        yield f"  udp_port: {fabric.int_domain.udp_port}  # marks INT of other devices"
     yield ""
     yield "clock_limits:"
     yield f"  rate_offset_max_ppb: {fabric.clock_limits.rate_offset_max_ppb}"
@@ -112,6 +115,8 @@ def _qos_lines(qos: Qos) -> Iterator[str]:
         if traffic_class.marked_dscp is not None:
             fields.append(("marked_dscp", str(traffic_class.marked_dscp)))
         fields.append(("queue", str(traffic_class.queue)))
+        if traffic_class.packet_bytes_max is not None:
+            fields.append(("packet_bytes_max", str(traffic_class.packet_bytes_max)))
         yield "  " + item(fields)
     if qos.ecn:
         yield "  ecn:"
@@ -138,6 +143,11 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
     if model.stamp_origin is not StampOrigin.ARBITRARY:
         yield f"    stamp_origin: {model.stamp_origin.value}"
     yield f"    stamp_jitter_ns: {model.stamp_jitter_ns}"
+    if model.mtu_bytes is not None:
+        yield f"    mtu_bytes: {model.mtu_bytes}"
+    if model.qos_maps is not None:
+        yield "    qos_maps:"
+        yield from (f"      {key}: {value}" for key, value in qos_map_fields(model.qos_maps))
     yield "    stamp_points:"
     for points in model.stamp_points:
         yield f"      - speed_gbps: {points.speed_gbps}"
@@ -183,6 +193,19 @@ def _switch_fields(switch: Switch) -> Fields:
             for port, interface in switch.interfaces
         )
         fields.append(("interfaces", flow_list(interfaces)))
+    if switch.ptp_role is not None:
+        fields.append(("ptp_role", switch.ptp_role.value))
+    if switch.stamp_origin is not None:
+        fields.append(("stamp_origin", switch.stamp_origin.value))
+    if switch.mtu_bytes is not None:
+        fields.append(("mtu_bytes", str(switch.mtu_bytes)))
+    if switch.port_mtus:
+        mtus = (
+            flow([("port", str(port)), ("mtu_bytes", str(mtu))]) for port, mtu in switch.port_mtus
+        )
+        fields.append(("port_mtus", flow_list(mtus)))
+    if switch.qos_maps is not None:
+        fields.append(("qos_maps", flow(qos_map_fields(switch.qos_maps))))
     return fields
 
 

@@ -47,6 +47,7 @@ from controller.fabric_file_telemetry import (
     read_watchlist,
 )
 from controller.fabric_problem import FabricProblem
+from controller.fabric_qos import EcnProfile, QosMaps
 from controller.fabric_repair import UNKNOWN_ITEM, Doubt, repaired
 from controller.fabric_schema import fabric_schema, schema_problems
 from controller.fabric_telemetry import EthernetPtp
@@ -161,7 +162,9 @@ def _fabric(node: Node) -> Fabric:
         ),
         collectors=read_collectors(node),
         int_domain=IntDomain(
-            domain_id=node["int"]["domain_id"], truncate_bytes=node["int"]["truncate_bytes"]
+            domain_id=node["int"]["domain_id"],
+            truncate_bytes=node["int"]["truncate_bytes"],
+            udp_port=node["int"].get("udp_port"),
         ),
         clock_limits=ClockLimits(
             rate_offset_max_ppb=node["clock_limits"]["rate_offset_max_ppb"],
@@ -209,6 +212,7 @@ def _qos(node: Node) -> Qos:
                 dscp=item["dscp"],
                 marked_dscp=item.get("marked_dscp"),
                 queue=item["queue"],
+                packet_bytes_max=item.get("packet_bytes_max"),
             )
             for item in node["classes"]
         ),
@@ -231,6 +235,8 @@ def _model(node: Node) -> DeviceModel:
         egress_stamp_width_bits=node.get("egress_stamp_width_bits"),
         stamp_origin=StampOrigin(node.get("stamp_origin", StampOrigin.ARBITRARY.value)),
         stamp_jitter_ns=node["stamp_jitter_ns"],
+        mtu_bytes=node.get("mtu_bytes"),
+        qos_maps=_qos_maps(node.get("qos_maps")),
         stamp_points=tuple(
             StampPoints(
                 speed_gbps=item["speed_gbps"],
@@ -270,6 +276,35 @@ def _switch(node: Node) -> Switch:
         cpu_port=node["cpu_port"],
         device_id=node.get("device_id") or node["node_id"],
         p4runtime=node.get("p4runtime"),
+        ptp_role=PtpRole(node["ptp_role"]) if "ptp_role" in node else None,
+        stamp_origin=StampOrigin(node["stamp_origin"]) if "stamp_origin" in node else None,
+        mtu_bytes=node.get("mtu_bytes"),
+        port_mtus=tuple((item["port"], item["mtu_bytes"]) for item in node.get("port_mtus", [])),
+        qos_maps=_qos_maps(node.get("qos_maps")),
+    )
+
+
+def _qos_maps(node: Node | None) -> QosMaps | None:
+    if node is None:
+        return None
+    return QosMaps(
+        queues=tuple((tuple(row["dscps"]), row["queue"]) for row in node.get("queues", [])),
+        default_queue=node.get("default_queue", 0),
+        priorities=tuple(
+            (tuple(row["dscps"]), row["priority"]) for row in node.get("priorities", [])
+        ),
+        default_priority=node.get("default_priority", 0),
+        pfc_priorities=tuple(node.get("pfc_priorities", [])),
+        ecn=tuple(
+            EcnProfile(
+                queue=row.get("queue"),
+                dscps=tuple(row.get("dscps", [])),
+                min_bytes=row["min_bytes"],
+                max_bytes=row["max_bytes"],
+                max_percent=row.get("max_percent", 100),
+            )
+            for row in node.get("ecn", [])
+        ),
     )
 
 

@@ -38,7 +38,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
             stamp_unit_ns=models[switch.model].stamp_unit_ns,
             stamp_jitter_ns=models[switch.model].stamp_jitter_ns,
             stamp_bits=models[switch.model].stamp_width_bits,
-            transparent=models[switch.model].ptp_role is PtpRole.TRANSPARENT_CLOCK,
+            transparent=fabric.model_of(switch).ptp_role is PtpRole.TRANSPARENT_CLOCK,
         )
         for switch in fabric.switches
     )
@@ -91,7 +91,7 @@ def fabric_model(fabric: Fabric) -> FabricModel:
         boundary_clocks=tuple(
             BoundaryClock(switch=index_of[switch.name], ip=switch.ip)
             for switch in fabric.switches
-            if models[switch.model].ptp_role is PtpRole.BOUNDARY_CLOCK
+            if fabric.model_of(switch).ptp_role is PtpRole.BOUNDARY_CLOCK
         ),
     )
 

@@ -172,8 +172,9 @@ def _mapping(part: _Schema) -> dict[str, Any]:
     properties = part.get("properties", {})
     value = {key: _property(properties, key) for key in dict.fromkeys(part.get("required", ()))}
     missing = [key for key in properties if key not in value]
-    if "anyOf" in part:
-        missing = list(part["anyOf"][0]["required"])
+    choice = part.get("anyOf") or part.get("oneOf")
+    if choice:
+        missing = list(choice[0]["required"])
     elif len(value) >= part.get("minProperties", 0):
         return value
     value[missing[0]] = _property(properties, missing[0])

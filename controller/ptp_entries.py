@@ -45,7 +45,7 @@ _U64 = (1 << 64) - 1
 
 def clock_default(fabric: Fabric, switch: Switch) -> DefaultEntry:
     """`transparent_clock`: scale and offset of the residence, or nothing for other PTP roles."""
-    model = fabric.model(switch.model)
+    model = fabric.model_of(switch)
     action = NO_ACTION
     if model.ptp_role is PtpRole.TRANSPARENT_CLOCK:
         action = ActionCall.of(

@@ -73,6 +73,7 @@ def telemetry_fabric(fabric: Fabric) -> TelemetryFabric:
             for traffic_class in fabric.qos.classes
             if traffic_class.marked_dscp is not None
         },
+        int_udp_port=fabric.int_domain.udp_port,
         host_ip_at=_host_ip_at(fabric),
         host_ips={
             **{(NETWORK_ETHERNET, host.mac): host.ip for host in fabric.hosts},
@@ -92,7 +93,7 @@ def _host_ip_at(fabric: Fabric) -> dict[PortKey, int]:
 
 
 def _node(fabric: Fabric, switch: Switch) -> TelemetryNode:
-    model = fabric.model(switch.model)
+    model = fabric.model_of(switch)
     return TelemetryNode(
         node_id=switch.node_id,
         stamp_unit_ns=model.stamp_unit_ns,

@@ -18,6 +18,7 @@ from controller.deploy_report import (
 )
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric, load_fabric_and_paths
+from controller.fabric_treatment import unequal_treatment
 from controller.keeper.keeper import KeeperOptions
 from tempotrace.analysis import with_addresses
 from tempotrace.commands.deploy_options import (
@@ -120,7 +121,8 @@ def plan(
 ) -> None:
     """Show what `apply` would change; writes nothing."""
     access = make_access(tls_ca, tls_cert, tls_key, tls_name, DEFAULT_ELECTION_ID)
-    difference = asyncio.run(compare(load_fabric(fabric), access=access))
+    description = load_fabric(fabric, check=unequal_treatment)
+    difference = asyncio.run(compare(description, access=access))
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
@@ -145,7 +147,7 @@ def apply(
     as_json: Json = False,
 ) -> None:
     """Make the switches hold what the fabric asks for, and read everything back."""
-    description = load_fabric(fabric)
+    description = load_fabric(fabric, check=unequal_treatment)
     change = make_pipeline_change(
         description,
         allowed=allow_pipeline_change,
@@ -217,7 +219,7 @@ def run(
     """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
     from tempotrace.commands.deploy_run import keep_fabric
 
-    description, paths = load_fabric_and_paths(fabric)
+    description, paths = load_fabric_and_paths(fabric, check=unequal_treatment)
     change = make_pipeline_change(
         description,
         allowed=allow_pipeline_change,

@@ -16,6 +16,7 @@ import typer
 from controller.collector.endpoint import Endpoint
 from controller.fabric import Fabric, FabricError
 from controller.fabric_file import load_fabric_and_paths
+from controller.fabric_treatment import unequal_treatment
 from controller.keeper.events import FAULTS, Event, EventKind, OnEvent, event_line
 from controller.keeper.file_watch import fingerprint
 from controller.keeper.keeper import Keeper, KeeperOptions
@@ -125,7 +126,9 @@ async def _follow_file(
         reload.clear()
         seen = now
         try:
-            fabric, found = await asyncio.to_thread(load_fabric_and_paths, path)
+            fabric, found = await asyncio.to_thread(
+                load_fabric_and_paths, path, check=unequal_treatment
+            )
         except (FabricError, OSError) as error:
             message = "; ".join(str(error).splitlines())
             on_event(Event(kind=EventKind.FABRIC_REFUSED, message=message))
