@@ -158,15 +158,10 @@ def evaluate(total: DelaySum, delays: LinkDelays) -> DelayEstimate:
     if missing:
         names = ", ".join(delays.model.links[e].name for e in missing)
         return unknown(f"no round trip was measured over {names}")
-    half = np.array(list(total.half), np.int64)
-    weight = np.array(list(total.half.values()))
+    value, variance = likely(total, delays)
+    half, weight = np.array(list(total.half), np.int64), np.array(list(total.half.values()))
     inner = np.array(list(total.difference), np.int64)
     sign = np.array(list(total.difference.values()))
-    value = float(weight @ delays.half_ns[half] + sign @ delays.difference_ns[inner])
-    value += total.fixed_ns
-    variance = float(weight**2 @ delays.half_sd_ns[half] ** 2)
-    variance += float(sign**2 @ delays.fit_sd_ns[inner] ** 2)
-    variance += max(0.0, float(sign @ delays.covariance_ns2[np.ix_(inner, inner)] @ sign))
     low, high, reason = _hard_interval(total, delays)
     value = min(max(value, low), high)
     hard = max(high - value, value - low)
@@ -185,6 +180,18 @@ def evaluate(total: DelaySum, delays: LinkDelays) -> DelayEstimate:
         hard_high_ns=high,
         reason=reason,
     )
+
+
+def likely(total: DelaySum, delays: LinkDelays) -> tuple[float, float]:
+    """(value, variance) under the prior, of links that have been measured."""
+    half, weight = np.array(list(total.half), np.int64), np.array(list(total.half.values()))
+    inner = np.array(list(total.difference), np.int64)
+    sign = np.array(list(total.difference.values()))
+    value = float(weight @ delays.half_ns[half] + sign @ delays.difference_ns[inner])
+    variance = float(weight**2 @ delays.half_sd_ns[half] ** 2)
+    variance += float(sign**2 @ delays.fit_sd_ns[inner] ** 2)
+    variance += max(0.0, float(sign @ delays.covariance_ns2[np.ix_(inner, inner)] @ sign))
+    return value + total.fixed_ns, variance
 
 
 def _edge_ns(links: Int64s, model: FabricModel) -> Float64s:

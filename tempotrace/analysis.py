@@ -25,7 +25,6 @@ from controller.written_delays import read_link_delays
 from correction.boundary_clocks import free_running_transmitters, with_boundary_clocks
 from correction.correction_fields import ClientFields, client_fields
 from correction.cross_stamps import free_running_stamps
-from correction.engine import solve_samples
 from correction.exchange_accept import accept_exchanges
 from correction.injected import Injected, account
 from correction.links import JoinCounters
@@ -36,6 +35,7 @@ from correction.solution import FabricSolution
 from correction.sources import gather
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
 from correction.windows import telemetry_windows
+from tempotrace.unreported_clients import solve_with_unreported
 from tracing_core.model import ClockStatus, Correction, LinkEstimate
 from tracing_core.store import Store, links_of, nodes_of
 
@@ -95,26 +95,29 @@ def analyse(
     servos = _servos_by_clock(ptp_log, with_ptp)
     free = free_running_exchanges(ptp_log.exchanges, servos)
     windows = telemetry_windows(collection.packets)
+    free = free_running_transmitters(free, servos, with_ptp)
     gathered = gather(
         collection.packets,
         collection.hops,
-        free_running_transmitters(free, servos, with_ptp),
+        free,
         declared,
         cross_stamps=None
         if clock_pairs is None
         else free_running_stamps(read_clock_pairs(clock_pairs, clients), servos),
     )
-    model, samples = gathered.model, gathered.samples
-    solution = solve_samples(samples, model, windows, counters=gathered.counters)
+    injected = _injected(fabric, link_delays)
+    gathered, solution = solve_with_unreported(
+        fabric, collection, gathered, free, windows, injected
+    )
     return Analysis(
         fabric=fabric,
         declared=declared,
-        model=model,
+        model=gathered.model,
         collection=collection,
         ptp_log=ptp_log,
         windows=windows,
-        samples=samples,
-        injected=_injected(fabric, link_delays),
+        samples=gathered.samples,
+        injected=injected,
         solution=solution,
         table=steered_table(solution.table, servos),
     )

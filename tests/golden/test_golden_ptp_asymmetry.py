@@ -7,6 +7,7 @@ theta = configured - true.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from controller.transparent_clock import plan_link_delays
 from controller.written_delays import WrittenDelays, write_link_delays
 from correction.baselines.compare import RAW_PTP, RESIDENCE_ONLY, baseline_offsets
 from correction.exchange import half_difference_ns, servo_error_ns
+from correction.links import Reject
 from tempotrace.analysis import Analysis, analyse, correction_rows, link_estimates
 from tempotrace.cli import app
 from tests.support.golden_ptp import (
@@ -77,13 +79,13 @@ class Told:
         return row
 
 
-def told(folder: Path, golden: Golden) -> Told:
+def told(folder: Path, golden: Golden, rejected: Mapping[Reject, int] | None = None) -> Told:
     """Through the files."""
     folder.mkdir(exist_ok=True)
     write_golden(folder, golden)
     names = ("reports.pcap", "exchanges.jsonl")
     analysis = analyse(load_fabric(folder / "fabric.yaml"), *(folder / name for name in names))
-    assert not analysis.solution.counters.rejected
+    assert analysis.solution.counters.rejected == (rejected or {})
     return Told(folder=folder, analysis=analysis)
 
 
@@ -258,6 +260,41 @@ def test_what_the_daemon_printed_is_explained(tmp_path: Path, configured_ns: int
         assert story["printed_delay_ns"]["mean"] == (D_MS_NS + D_SM_NS) / 2
         assert story["asymmetry_ns"] == pytest.approx(A_NS, abs=EXACT_NS)
         assert story["true_error_ns"] == pytest.approx(theta, abs=EXACT_NS)
+
+
+UNREPORTED = {Reject.EXCHANGE_WITHOUT_PACKET: 2 * 16}
+"""Both messages of h3's exchanges."""
+
+
+def test_a_client_that_nobody_reports_has_a_bound_that_covers_the_asymmetry(tmp_path) -> None:
+    """Which paths its messages take is not known: its own estimate is published, 3 us off, within
+    half of its round trip of 14 us."""
+    one = told(tmp_path, Golden(theta_ns=500, silent=("h3",)), UNREPORTED)
+    rows = [row for row in one.command("run")["corrections"] if row["clock"] == "h3"]
+    assert rows
+    for row in rows:
+        assert int(row["offset_ns"]) == pytest.approx(500 + A_NS, abs=EXACT_NS)
+        assert (D_MS_NS + D_SM_NS) / 2 - 200 < row["bound_conditional_ns"] <= row["bound_hard_ns"]
+    (association,) = one.command("paths", "--ptp", "h3")["associations"]
+    assert association["spans"] == []
+    assert association["predicted"] is None
+
+
+def test_a_client_that_nobody_reports_is_right_on_a_path_that_the_hash_predicts(tmp_path) -> None:
+    """Over 1,000 reported packets went where the hash said: so do h3's, 10 us there and 4 us back,
+    and its clock is known to some tens of ns."""
+    golden = Golden(theta_ns=500, silent=("h3",), hashed=True)
+    one = told(tmp_path, golden, UNREPORTED)
+    for row in one.command("run")["corrections"]:
+        if row["clock"] == "h3" and row["bound_conditional_ns"] < 1_000:
+            assert int(row["offset_ns"]) == pytest.approx(500, abs=2 * EXACT_NS)
+    newest = one.analysis.solution.windows[-1]
+    h3 = [clock.name for clock in one.analysis.model.clocks].index("h3")
+    assert newest.bound_conditional_ns[h3] < 100.0
+    document = one.command("paths", "--ptp", "h3")
+    assert document["hash_model"]["trusted"]
+    (association,) = document["associations"]
+    assert association["predicted"]["forward"]["source"] == "predicted"
 
 
 def test_the_labs_truth_uses_the_same_sign_and_factor(tmp_path: Path) -> None:

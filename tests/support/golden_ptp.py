@@ -7,7 +7,7 @@ jitter, no drift; stamps are on the wire. Clocks have epochs of their own.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from controller.fabric import DeviceModel, Fabric, PtpRole
 from controller.fabric_defaults import device_models
 from controller.fabric_dump import dump_fabric
 from controller.fabric_generate import leaf_spine
+from controller.path_prediction import Header, PathPredictor
 from controller.ptp_log import exchange_line, write_ptp_log
 from controller.telemetry.frames import PtpAddresses, ptp_delay_req, ptp_sync, roce_frame
 from controller.telemetry.metadata import HopMetadata
@@ -60,6 +61,11 @@ class Golden:
     """Spine that Delay_Reqs hash onto."""
     delay_by_port: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """(switch, ingress port): what its transparent clock adds to PTP besides residence."""
+    silent: tuple[str, ...] = ()
+    """Clients whose PTP packets no switch reports."""
+    hashed: bool = False
+    """The fabric's ECMP seed is one by which everything hashes onto the way that it takes here, and
+    there are enough packets to show it."""
     leaves: int = 2
     """With two, a spine has two cables, and which of them is asymmetric cannot be told."""
 
@@ -77,7 +83,7 @@ def golden_fabric(golden: Golden) -> Fabric:
     role = PtpRole.TRANSPARENT_CLOCK if golden.transparent else PtpRole.NONE
     models = [_on_the_wire(one) for one in device_models()]
     models[0] = replace(models[0], ptp_role=role)
-    return leaf_spine(
+    fabric = leaf_spine(
         leaves=golden.leaves,
         spines=spines,
         hosts_per_leaf=2,
@@ -85,6 +91,29 @@ def golden_fabric(golden: Golden) -> Fabric:
         models=models,
         name="golden",
     )
+    return _seeded(fabric, golden) if golden.hashed else fabric
+
+
+def _seeded(fabric: Fabric, golden: Golden) -> Fabric:
+    """With the first seed that leads both messages of h3 where they go here."""
+    h1, h3 = fabric.host("h1").ip, fabric.host("h3").ip
+    for seed in range(1_000):
+        seeded = replace(fabric, ecmp=replace(fabric.ecmp, seed=seed))
+        predictor = PathPredictor(seeded)
+        ways = (h1, h3, THERE), (h3, h1, golden.back)
+        if all(_spine_of(predictor, src, dst, 319, 319) == spine for src, dst, spine in ways):
+            return seeded
+    raise AssertionError("no seed leads there")
+
+
+def _spine_of(
+    predictor: PathPredictor, src_ip: int, dst_ip: int, src_port: int, dst_port: int
+) -> int:
+    path = predictor.path(
+        Header(src_ip=src_ip, dst_ip=dst_ip, src_port=src_port, dst_port=dst_port)
+    )
+    assert path is not None
+    return path[1].node_id - 100
 
 
 def _on_the_wire(model: DeviceModel) -> DeviceModel:
@@ -99,8 +128,9 @@ def write_golden(folder: Path, golden: Golden) -> Fabric:
     world = _World(fabric, golden)
     for second in range(WINDOWS):
         start = START_NS + second * 10**9
-        for number in range(20):
-            world.traffic(start + number * 48_000_000)
+        packets = 65 if golden.hashed else 20
+        for number in range(packets):
+            world.traffic(start + number * (960_000_000 // packets))
         for number in range(PER_S):
             for client in ("h2", "h3"):
                 world.exchange(client, start + number * 120_000_000 + 3_000_000)
@@ -122,6 +152,8 @@ class _World:
         self._hosts = {host.name: host for host in fabric.hosts}
         self._sender = ReportSender()
         self._psn = 0
+        self._predictor = PathPredictor(fabric)
+        self._found_ports: dict[tuple[int, int, int], list[int]] = {}
         self._sequence: dict[str, int] = {}
         # switches have been on for hours, NICs read TAI
         self._epoch = {
@@ -136,13 +168,26 @@ class _World:
         """One RoCE packet over every spine and direction, reported by postcards."""
         for spine in CABLE_NS:
             for src, dst in permutations(range(1, self._golden.leaves + 1), 2):
-                self._psn += 1
-                hosts = self._hosts[f"h{2 * src}"], self._hosts[f"h{2 * dst}"]
-                flow = replace(
-                    FLOW, src_ip=hosts[0].ip, dst_ip=hosts[1].ip, src_port=50_000 + spine
-                )
-                packet = roce_frame(flow, psn=self._psn, payload=bytes(64))[ETHERNET_BYTES:]
-                self._walk(packet, true_ns, src, dst, spine, 12, 12, (700, 800, 900))
+                ends = self._hosts[f"h{2 * src}"].ip, self._hosts[f"h{2 * dst}"].ip
+                for port in self._ports(*ends, spine):
+                    self._psn += 1
+                    flow = replace(FLOW, src_ip=ends[0], dst_ip=ends[1], src_port=port)
+                    packet = roce_frame(flow, psn=self._psn, payload=bytes(64))[ETHERNET_BYTES:]
+                    self._walk(packet, true_ns, src, dst, spine, 12, 12, (700, 800, 900))
+
+    def _ports(self, src_ip: int, dst_ip: int, spine: int) -> list[int]:
+        """Source ports of the flows over a spine: by the hash, where it decides."""
+        if not self._golden.hashed:
+            return [50_000 + spine]
+        key = src_ip, dst_ip, spine
+        if key not in self._found_ports:
+            found = (
+                port
+                for port in range(49_152, 65_536)
+                if _spine_of(self._predictor, src_ip, dst_ip, port, 4791) == spine
+            )
+            self._found_ports[key] = list(islice(found, 2))
+        return self._found_ports[key]
 
     def exchange(self, client: str, true_ns: int) -> None:
         """Sync, Delay_Req, and what the client makes a row of."""
@@ -156,12 +201,29 @@ class _World:
         request = ptp_delay_req(up, domain=0, clock_identity=host.mac, sequence_id=number)
         leaf, port = (1, 12) if client == "h2" else (2, 11)
         there, back = RESIDENCE_NS["there"], RESIDENCE_NS["back"]
+        reported = client not in self._golden.silent
         arrived, c1 = self._walk(
-            sync[ETHERNET_BYTES:], true_ns + ACCESS_NS, 1, leaf, THERE, 11, port, there
+            sync[ETHERNET_BYTES:],
+            true_ns + ACCESS_NS,
+            1,
+            leaf,
+            THERE,
+            11,
+            port,
+            there,
+            reported=reported,
         )
         sent = true_ns + 500_000
         received, c2 = self._walk(
-            request[ETHERNET_BYTES:], sent + ACCESS_NS, leaf, 1, self._golden.back, port, 11, back
+            request[ETHERNET_BYTES:],
+            sent + ACCESS_NS,
+            leaf,
+            1,
+            self._golden.back,
+            port,
+            11,
+            back,
+            reported=reported,
         )
         row = np.zeros(1, EXCHANGE_DTYPE)[0]
         row["time_transmitter_ip"], row["client_ip"] = master.ip, host.ip
@@ -185,6 +247,8 @@ class _World:
         in_port: int,
         out_port: int,
         residence_ns: tuple[int, int, int],
+        *,
+        reported: bool = True,
     ) -> tuple[int, int]:
         """(when the last switch let it go, its correctionField); each switch reports it."""
         if src_leaf == dst_leaf:
@@ -204,7 +268,7 @@ class _World:
             reports.append((node_id, values))
             if self._golden.transparent:
                 correction += stay_ns + self._golden.delay_by_port.get((_name(node_id), into), 0)
-        for node_id, values in reports:
+        for node_id, values in reports if reported else ():
             self.frames.append((true_ns + 20_000, self._report(node_id, packet, values)))
         return true_ns, correction
 
