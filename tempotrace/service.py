@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tempotrace.errors import InputError
 from tracing_core.service.app import create_app
+from tracing_core.service.forward import Forwarder
 from tracing_core.service.run import ServiceHandle, serve_in_thread
 from tracing_core.store import Store, StoreOpenError
 
@@ -17,10 +18,12 @@ def open_store(path: Path) -> Store:
         raise InputError(str(error)) from None
 
 
-def start_service(store: Store, host: str, port: int) -> ServiceHandle:
+def start_service(
+    store: Store, host: str, port: int, *, forward: Forwarder | None = None
+) -> ServiceHandle:
     """The running service; an error if the address is taken. Port 0 picks a free one."""
     try:
-        return serve_in_thread(create_app(store), host, port)
+        return serve_in_thread(create_app(store, forward=forward), host, port)
     except OSError as error:
         raise InputError(
             f"cannot listen on {host}:{port}: {error.strerror}; --port picks another"

@@ -4,7 +4,6 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -14,16 +13,9 @@ from tempotrace.http import TIMEOUT_S
 from tracing_core.model import Span
 from tracing_core.otlp import CONTENT_TYPE_PROTOBUF
 from tracing_core.otlp.batches import encoded_requests
+from tracing_core.otlp.retry import Delivery, delivery, wait_s
 
 REPETITIONS_MAX = 10
-WAIT_S_MAX = 30.0
-"""Longest wait before a repetition, whatever the service asks for."""
-_RETRY = (
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
 
 
 @dataclass(slots=True)
@@ -71,7 +63,7 @@ class Upload:
     def _post(self, body: bytes) -> ExportTraceServiceResponse:
         response = self._attempt(body)
         for repetition in range(REPETITIONS_MAX):
-            if response.status_code not in _RETRY:
+            if delivery(response.status_code) is not Delivery.REPEAT:
                 break
             self._sleep(wait_s(response.headers.get("retry-after"), repetition))
             response = self._attempt(body)
@@ -97,12 +89,3 @@ class Upload:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def wait_s(retry_after: str | None, repetition: int) -> float:
-    """Seconds to wait before a repetition, counted from 0: as asked for, else doubling."""
-    try:
-        asked_s = float(retry_after) if retry_after else 0.25 * 2**repetition
-    except ValueError:  # a date
-        asked_s = 1.0
-    return min(max(asked_s, 0.0), WAIT_S_MAX)

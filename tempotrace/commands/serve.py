@@ -15,6 +15,7 @@ from tempotrace.commands.addresses import host_and_port
 from tempotrace.commands.correct_follow import LiveFollower, Reload, opened
 from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.errors import InputError, one_line_errors
+from tempotrace.forwarding import forwarder
 from tempotrace.interrupt import Interrupts
 from tempotrace.service import open_store, start_service
 from tracing_core.store import links_of, nodes_of
@@ -45,6 +46,18 @@ def serve(
         Path | None,
         typer.Option("--state", help="With --listen: keeps what has been learnt over a restart."),
     ] = None,
+    forward: Annotated[
+        str | None,
+        typer.Option(
+            "--forward",
+            help="http://HOST:PORT of a Collector, Jaeger or Tempo: spans are passed on over "
+            "OTLP/HTTP with their corrected time as attributes.",
+        ),
+    ] = None,
+    forward_hold_s: Annotated[
+        float,
+        typer.Option("--forward-hold", min=0, help="Seconds that spans wait for corrections."),
+    ] = 0.0,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = DEFAULT_PORT,
 ) -> None:
@@ -83,7 +96,12 @@ def serve(
             model = fabric_model(description)
             store.fabric.replace(nodes_of(model), links_of(model))
         interrupts.check()
-        with start_service(store, host, port) as service:
+        with (
+            forwarder(forward, store, hold_s=forward_hold_s) as forwarding,
+            start_service(store, host, port, forward=forwarding) as service,
+        ):
+            if forwarding is not None:
+                typer.echo(f"spans are passed on to {forwarding.url}")
             typer.echo(f"page {service.url}/   API {service.url}/docs")
             typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
             if live is None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracing_core.clock_domains import RESOURCE_CLOCK_REASON
-from tracing_core.export.placement import PlacedSpan, time_attributes, with_attributes
+from tracing_core.export.placement import PlacedSpan, with_time_attributes
 from tracing_core.model import RESOURCE_CLOCK_DOMAIN, Attributes, Span
 from tracing_core.otlp.encode import encode_spans
 from tracing_core.otlp.json_codec import request_to_json
@@ -31,7 +31,7 @@ def _span(item: PlacedSpan, resources: dict[tuple[str, bool], Attributes]) -> Sp
     owner = resources.get(key)
     if owner is None:
         owner = resources[key] = _resource(item)
-    span = with_attributes(item.span, time_attributes(item))
+    span = with_time_attributes(item)
     if not item.corrected:
         return replace(span, resource=owner)
     return replace(

@@ -7,7 +7,7 @@ corrected start plus the raw duration, since one clock's order and short duratio
 than its offset. What has no correction keeps its raw stamps and says why.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
@@ -18,8 +18,28 @@ from tracing_core.correction_layers import UNCOVERED
 from tracing_core.corrections import CorrectionTable
 from tracing_core.model import AttributeValue, ClockStatus, CorrectedInstant, Span
 
-TIME_PREFIX = "tempotrace."
-"""Of all attributes that say how a span's time is known."""
+TIME_KEYS = frozenset(
+    (
+        "tempotrace.correction_version",
+        *(
+            f"tempotrace.time.{name}"
+            for name in ("shown", "status", "method", "reason", "duration")
+        ),
+        *(
+            f"tempotrace.{end}.{name}"
+            for end in ("start", "end")
+            for name in (
+                "raw_local_ns",
+                "corrected_reference_ns",
+                "bound_hard_ns",
+                "bound_conditional_ns",
+                "earliest_reference_ns",
+                "latest_reference_ns",
+            )
+        ),
+    )
+)
+"""Every attribute that says how a span's time is known."""
 
 
 @unique
@@ -141,25 +161,38 @@ def is_corrected(instant: CorrectedInstant) -> bool:
 
 
 def time_attributes(placed: PlacedSpan) -> dict[str, AttributeValue]:
-    """Everything known of a span's time, beside whichever stamps it is drawn with.
+    """Everything known of a span's time, beside whichever stamps it is drawn with."""
+    shown = TimeLine.CORRECTED if placed.corrected else TimeLine.RAW
+    return {
+        "tempotrace.time.shown": shown.value,
+        **known_time(
+            placed.start,
+            placed.end,
+            quantum_ns=placed.quantum_ns,
+            correction_version=placed.correction_version,
+        ),
+    }
+
+
+def known_time(
+    start: CorrectedInstant, end: CorrectedInstant, *, quantum_ns: int, correction_version: int
+) -> dict[str, AttributeValue]:
+    """Status, method, reason, and raw and corrected start and end with bounds and interval.
 
     What is unknown is left out and `tempotrace.time.reason` says why: it is never a zero.
     """
     found: dict[str, AttributeValue] = {
-        "tempotrace.time.shown": (
-            TimeLine.CORRECTED.value if placed.corrected else TimeLine.RAW.value
-        ),
-        "tempotrace.time.status": placed.start.status.value,
-        "tempotrace.correction_version": placed.correction_version,
+        "tempotrace.time.status": start.status.value,
+        "tempotrace.correction_version": correction_version,
     }
-    if placed.start.method:
-        found["tempotrace.time.method"] = placed.start.method
-    if placed.start.reason:
-        found["tempotrace.time.reason"] = placed.start.reason
-    if not placed.duration_known:
+    if start.method:
+        found["tempotrace.time.method"] = start.method
+    if start.reason:
+        found["tempotrace.time.reason"] = start.reason
+    if end.raw_local_ns < start.raw_local_ns:
         found["tempotrace.time.duration"] = "unknown: the end is stamped before the start"
-    for name, instant in (("start", placed.start), ("end", placed.end)):
-        found.update(instant_attributes(name, instant, placed.quantum_ns))
+    for name, instant in (("start", start), ("end", end)):
+        found.update(instant_attributes(name, instant, quantum_ns))
     return found
 
 
@@ -167,7 +200,7 @@ def instant_attributes(
     name: str, instant: CorrectedInstant, quantum_ns: int = 0
 ) -> dict[str, AttributeValue]:
     """Raw, corrected, bounds and interval of a start or end."""
-    prefix = f"{TIME_PREFIX}{name}."
+    prefix = f"tempotrace.{name}."
     found: dict[str, AttributeValue] = {f"{prefix}raw_local_ns": instant.raw_local_ns}
     if not is_corrected(instant):
         return found
@@ -225,10 +258,10 @@ def for_picture(
     return shown, left_out
 
 
-def with_attributes(span: Span, more: Mapping[str, AttributeValue]) -> Span:
-    """The span with further attributes; what it says of itself under the same names is replaced."""
-    kept = {key: value for key, value in span.attributes.items() if key not in more}
-    return replace(span, attributes={**kept, **more})
+def with_time_attributes(placed: PlacedSpan) -> Span:
+    """The span with what is known of its time; what it said of that before is replaced."""
+    kept = {k: v for k, v in placed.span.attributes.items() if k not in TIME_KEYS}
+    return replace(placed.span, attributes={**kept, **time_attributes(placed)})
 
 
 def children_elsewhere(placed: Iterable[PlacedSpan]) -> dict[str, list[PlacedSpan]]:

@@ -14,6 +14,8 @@ from tracing_core.service import problems, schemas
 from tracing_core.service.api import core_router
 from tracing_core.service.api_analysis import analysis_router
 from tracing_core.service.api_export import export_router
+from tracing_core.service.api_forward import forward_router
+from tracing_core.service.forward import Forwarder, ForwardingSink
 from tracing_core.service.head import HeadAsGet
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.jaeger import jaeger_router
@@ -23,8 +25,13 @@ from tracing_core.store import Store
 API_VERSION = "1"
 
 
-def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES) -> FastAPI:
-    """The whole service on `store`, which the caller opens and closes."""
+def create_app(
+    store: Store,
+    *,
+    otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES,
+    forward: Forwarder | None = None,
+) -> FastAPI:
+    """The whole service on `store`; the caller opens and closes it, and starts `forward`."""
     app = FastAPI(
         title="TempoTrace",
         version=API_VERSION,
@@ -37,12 +44,15 @@ def create_app(store: Store, *, otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES
         docs_url=None,  # FastAPI's pages load scripts from a CDN; /docs is our own
         redoc_url=None,
     )
-    ingest = Ingest(store.spans, limit_bytes=otlp_limit_bytes)
+    sink = store.spans if forward is None else ForwardingSink(store.spans, forward)
+    ingest = Ingest(sink, limit_bytes=otlp_limit_bytes)
     app.include_router(ingest.router())
     app.include_router(core_router(store, ingest))
     app.include_router(analysis_router(store, Analysis(store)))
     app.include_router(export_router(store))
     app.include_router(jaeger_router(store))
+    if forward is not None:
+        app.include_router(forward_router(forward))
     app.include_router(page_router())
     problems.install(app)
     _install_etags(app, store)

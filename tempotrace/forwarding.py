@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets up passing spans on, as `serve --forward` asks for it."""
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from urllib.parse import unquote
+
+from tempotrace.errors import InputError
+from tracing_core.service.forward import Forwarder
+from tracing_core.service.forward_queue import ForwardQueue
+from tracing_core.store import Store
+
+HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
+"""Headers for the receiver, such as a token: `key=value,key=value`, as OpenTelemetry has it."""
+
+
+def forwarder(
+    url: str | None, store: Store, *, hold_s: float
+) -> AbstractContextManager[Forwarder | None]:
+    """A forwarder that runs while the context lasts; none without a URL."""
+    if url is None:
+        return nullcontext()
+    try:
+        return Forwarder(
+            url,
+            store.corrections.table,
+            headers=parse_headers(os.environ.get(HEADERS_VARIABLE, "")),
+            queue=ForwardQueue(hold_s=hold_s),
+        )
+    except ValueError as error:
+        raise InputError(f"--forward: {error}") from None
+
+
+def parse_headers(text: str) -> dict[str, str]:
+    """Headers from the variable's text.
+
+    >>> parse_headers("authorization=Bearer%20abc, x-scope-orgid=1")
+    {'authorization': 'Bearer abc', 'x-scope-orgid': '1'}
+    """
+    found: dict[str, str] = {}
+    for part in filter(str.strip, text.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"{HEADERS_VARIABLE}: expected key=value; found {part.strip():.30}")
+        found[key.strip()] = unquote(value.strip())
+    return found
