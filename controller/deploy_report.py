@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans, states and outcomes of a deployment, for people and as JSON values.
+"""States and outcomes of a deployment for people, plans too as JSON values (`plan_report.py`).
 
 Pure. JSON keys are those of the dataclasses; entries and updates appear as the lines that people
 read, since they are for reading and comparing, not for sending.
@@ -13,31 +13,6 @@ from controller.deploy_result import DeployResult, FabricDifference, SwitchDiffe
 from controller.reconcile import Operation, Update
 
 JsonValue: TypeAlias = "bool | int | str | list[JsonValue] | dict[str, JsonValue]"
-
-
-def format_plan(difference: FabricDifference) -> str:
-    """What `apply` would do, as a diff: `+` insert, `~` modify, `-` delete."""
-    lines: list[str] = []
-    for switch in difference.switches:
-        if switch.in_sync:
-            continue
-        lines.append(f"{switch.name}:")
-        if switch.pipeline_differs and switch.pipeline_runs:
-            lines.append(
-                "  ! push the pipeline in place of another one, which empties the switch: needs "
-                "--allow-pipeline-change"
-            )
-        elif switch.pipeline_differs:
-            lines.append("  ! push the pipeline")
-        lines += [f"  {update}" for update in switch.updates]
-    lines += [f"error: {error}" for error in difference.errors]
-    counts = _counts(update for switch in difference.switches for update in switch.updates)
-    changed = sum(not switch.in_sync for switch in difference.switches)
-    lines.append(
-        f"{counts[Operation.INSERT]} to insert, {counts[Operation.MODIFY]} to modify, "
-        f"{counts[Operation.DELETE]} to delete on {changed} of {len(difference.switches)} switches"
-    )
-    return "\n".join(lines)
 
 
 def format_status(difference: FabricDifference) -> str:

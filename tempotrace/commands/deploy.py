@@ -11,7 +11,6 @@ from controller.client import compare
 from controller.client import deploy as deploy_fabric
 from controller.deploy_report import (
     difference_json,
-    format_plan,
     format_result,
     format_status,
     result_json,
@@ -20,6 +19,7 @@ from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric, load_fabric_and_paths
 from controller.fabric_treatment import unequal_treatment
 from controller.keeper.keeper import KeeperOptions
+from controller.plan_report import format_plan
 from tempotrace.analysis import with_addresses
 from tempotrace.commands.deploy_options import (
     DEFAULT_ELECTION_ID,
@@ -113,20 +113,23 @@ def init(
 @one_line_errors
 def plan(
     fabric: FabricFile,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every entry, not the first few of a table.")
+    ] = False,
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
     tls_name: TlsName = "",
     as_json: Json = False,
 ) -> None:
-    """Show what `apply` would change; writes nothing."""
+    """Show what `apply` would change, by switch and table; writes nothing."""
     access = make_access(tls_ca, tls_cert, tls_key, tls_name, DEFAULT_ELECTION_ID)
     description = load_fabric(fabric, check=unequal_treatment)
     difference = asyncio.run(compare(description, access=access))
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
-        typer.echo(format_plan(difference))
+        typer.echo(format_plan(difference, description, verbose=verbose))
     _fail_if(bool(difference.errors))
 
 

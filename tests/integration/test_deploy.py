@@ -11,12 +11,13 @@ import pytest
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import Server, serve
 from controller.client import Findings, compare, deploy
-from controller.deploy_report import format_plan, format_status
+from controller.deploy_report import format_status
 from controller.desired import desired_state
 from controller.entries import CloneSession
 from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.pipeline import Pipeline, load_pipeline
+from controller.plan_report import format_plan
 from controller.reconcile import Operation
 from controller.rollout import PipelineChange
 from controller.session import open_session, program_schema
@@ -85,14 +86,14 @@ async def test_applying_twice_changes_nothing(
     async with running(fabric, program) as (_, addresses, _):
         before = await compare(fabric, addresses, pipeline)
         assert not before.in_sync
-        assert "! push the pipeline" in format_plan(before)
+        assert "! push the pipeline" in format_plan(before, fabric)
         await deploy(fabric, addresses, pipeline)
         again = await deploy(fabric, addresses, pipeline)
         after = await compare(fabric, addresses, pipeline)
     assert again.ok
     assert (again.entries_written, again.pipelines_pushed) == (0, 0)
     assert after.in_sync
-    assert format_plan(after).endswith("on 0 of 12 switches")
+    assert format_plan(after, fabric).endswith("on 0 of 12 switches")
     assert format_status(after).splitlines()[0].startswith("leaf1: in sync")
 
 
@@ -142,7 +143,7 @@ async def test_drift_is_shown_and_repaired(
         (leaf,) = [switch for switch in drift.switches if not switch.in_sync]
         assert leaf.name == "leaf1"
         assert [update.operation for update in leaf.updates] == [Operation.MODIFY]
-        assert "02:00:de:ad:be:ef" in format_plan(drift)
+        assert "02:00:de:ad:be:ef" in format_plan(drift, fabric)
 
         repaired = await deploy(fabric, addresses, pipeline)
         assert repaired.ok

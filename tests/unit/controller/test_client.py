@@ -12,7 +12,6 @@ from controller import deployment, held_switch, session
 from controller.client import Findings, compare, deploy, write_link_delays, write_routes
 from controller.deploy_report import (
     difference_json,
-    format_plan,
     format_result,
     format_status,
     result_json,
@@ -28,6 +27,7 @@ from controller.fabric_generate import leaf_spine
 from controller.fabric_telemetry import EthernetPtp
 from controller.p4info_codec import decode_entry, encode_entry
 from controller.pipeline import Pipeline, load_pipeline
+from controller.plan_report import format_plan
 from controller.rollout import PipelineChange
 from controller.route_entries import held_ports
 from controller.session import program_schema
@@ -264,14 +264,16 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
     async with serve_fake(switch) as address:
         before = await compare(leaf, {"leaf1": address}, pipeline)
         assert not before.in_sync
-        assert "! push the pipeline" in format_plan(before)
+        assert "! push the pipeline" in format_plan(before, leaf)
         assert format_status(before) == "leaf1: no pipeline"
         assert switch.log == []
 
         await deploy(leaf, {"leaf1": address}, pipeline)
         after = await compare(leaf, {"leaf1": address}, pipeline)
         assert after.in_sync
-        assert format_plan(after) == ("0 to insert, 0 to modify, 0 to delete on 0 of 1 switches")
+        assert format_plan(after, leaf) == (
+            "0 to insert, 0 to modify, 0 to delete on 0 of 1 switches"
+        )
         assert format_status(after).startswith("leaf1: in sync, ")
 
         stray = encode_entry(CloneSession(session_id=9, replicas=((1, 0),)), SCHEMA)
@@ -280,9 +282,9 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
         switch.entities[entity_key(moved)] = moved
         drifted = await compare(leaf, {"leaf1": address}, pipeline)
     assert format_status(drifted) == "leaf1: drift: 0 missing, 1 changed, 1 stray"
-    plan = format_plan(drifted)
-    assert "  ~ clone session 1: port 509 instance 1  (was port 2 instance 0)" in plan
-    assert "  - clone session 9: port 1 instance 0" in plan
+    plan = format_plan(drifted, fabric)
+    assert "~ clone session 1: port 509 (recirculation port) instance 1, was port 2" in plan
+    assert "- clone session 9: port 1 (spine1:1) instance 0" in plan
     (state,) = json.loads(json.dumps(difference_json(drifted)))["switches"]
     assert state["name"] == "leaf1"
     assert len(state["updates"]) == 2
@@ -319,9 +321,10 @@ async def test_link_delays_stay_unless_they_are_given(fabric: Fabric, pipeline: 
         assert (await compare(leaf, {"leaf1": address}, pipeline)).in_sync
         none = Findings(link_delays={})
         gone = await compare(leaf, {"leaf1": address}, pipeline, findings=none)
-    assert format_plan(gone).splitlines()[1:3] == [
-        "  - ptp_link_delay [ingress_port=1]: set_link_delay(delay=-7)",
-        "  - ptp_link_delay [ingress_port=11]: set_link_delay(delay=65536)",
+    assert format_plan(gone, fabric).splitlines()[1:4] == [
+        "  ptp_link_delay: 2 to delete",
+        "    - port 1 (spine1:1): set_link_delay(delay -0.000106812 ns)",
+        "    - port 11 (h1:1): set_link_delay(delay 1 ns)",
     ]
 
 
@@ -413,7 +416,8 @@ async def test_multicast_groups_are_written_read_back_and_removed(
         stray = encode_entry(MulticastGroup(group_id=9, replicas=((1, 1), (2, 1))), SCHEMA)
         switch.entities[entity_key(stray)] = stray
         drifted = await compare(leaf, {"leaf1": address}, pipeline)
-    assert "  - multicast group 9: port 1 instance 1, port 2 instance 1" in format_plan(drifted)
+    plan = format_plan(drifted, fabric)
+    assert "- multicast group 9: port 1 (spine1:1) instance 1, port 2" in plan
     kinds = [line for line in switch.log if line.startswith("insert")]
     assert kinds.index("insert packet_replication_engine_entry") < kinds.index("insert table_entry")
 
