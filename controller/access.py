@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a controller reaches its switches: election id and TLS.
-
-Election ids have 128 bits. The upper half is a term, as in leader elections: a backup that takes
-over bids its own id in the next term, so it is above whatever the old primary bid, two backups
-never bid the same, and the higher of them wins on all switches. A primary that comes back begins in
-term 0 and finds itself a backup.
-"""
+"""How a controller reaches its switches: its claim to be primary, and TLS."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-ELECTION_ID = 1_000
-"""Election id of a controller that is given none."""
-ELECTION_ID_MAX = (1 << 64) - 1
-_TERM_SHIFT = 64
+from controller.arbitration import ELECTION_ID
 
 
 class AccessError(Exception):
@@ -49,27 +40,6 @@ class Access:
 
 
 DEFAULT_ACCESS = Access()
-
-
-def next_bid(own: int, highest: int) -> int:
-    """The id to bid where nobody is primary and `highest` is the highest ever bid.
-
-    >>> next_bid(1000, 700), next_bid(10, 1000) == (1 << 64) + 10
-    (1000, True)
-    """
-    if own >= highest:
-        return own
-    return ((highest >> _TERM_SHIFT) + 1 << _TERM_SHIFT) + own
-
-
-def show_election_id(bid: int) -> str:
-    """An election id as people read it.
-
-    >>> show_election_id(1000), show_election_id((2 << 64) + 7)
-    ('1000', '7 in term 2')
-    """
-    term, own = bid >> _TERM_SHIFT, bid & ELECTION_ID_MAX
-    return f"{own} in term {term}" if term else str(own)
 
 
 def read_certificate(path: Path) -> bytes:

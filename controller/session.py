@@ -2,25 +2,22 @@
 """One P4Runtime session with one switch, in the controller's own terms.
 
 The adapter around finsy: what it raises is wrapped once, into a `SwitchError` that names switch
-and entry. Everything above this file sees entries and updates only.
+and entry (`session_errors.py`). Everything above this file sees entries and updates only.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 import finsy as fy
 from finsy import pbutil
-from finsy.p4client import P4RpcStatus
 from finsy.proto import U128, p4i, p4r
 
-from controller.access import DEFAULT_ACCESS, Access, AccessError, next_bid, show_election_id
+from controller.access import DEFAULT_ACCESS, Access, AccessError
+from controller.arbitration import Arbitration, next_bid, show_election_id
 from controller.entries import Entry, EntryKey
-from controller.p4channel import RPC_DEADLINE_S, ChannelClosedError, P4Channel
+from controller.p4channel import RPC_DEADLINE_S, P4Channel
 from controller.p4info_codec import (
-    CodecError,
     decode_entry,
     encode_update,
     read_requests,
@@ -28,50 +25,23 @@ from controller.p4info_codec import (
 )
 from controller.pipeline import Pipeline
 from controller.reconcile import Update
+from controller.session_errors import wrapped
 from controller.switch_error import SwitchError
+from controller.switch_stream import PacketIn, StreamCounters, SwitchStream
 
-__all__ = ["Arbitration", "SwitchError", "SwitchSession", "open_session", "program_schema"]
+__all__ = [
+    "PacketIn",
+    "StreamCounters",
+    "SwitchError",
+    "SwitchSession",
+    "open_session",
+    "program_schema",
+]
 
 CONNECT_DEADLINE_S = 10.0
 """Longest wait for the switch to answer the arbitration."""
 HEARTBEAT_DEADLINE_S = 5.0
 """Longest wait for a cookie: longer, and the switch is taken for gone."""
-PACKET_IN_COUNT_MAX = 1_024
-"""Packet-ins that wait for whoever reads them; further ones are dropped and counted."""
-ARBITRATION_COUNT_MAX = 64
-"""Arbitration messages that wait to be read; a switch that sends more is out of its mind."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arbitration:
-    """What a switch says of who is primary (P4Runtime 1.3 section 5)."""
-
-    is_primary: bool
-    """We are."""
-    has_primary: bool
-    highest_election_id: int
-    """The highest election id that the switch has seen."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacketIn:
-    """A frame that a switch sent to its controller."""
-
-    frame: bytes
-    metadata: Mapping[str, int]
-    """Fields of the program's `packet_in` header, such as `ingress_port`."""
-
-
-@dataclass(slots=True)
-class StreamCounters:
-    """Messages of the stream, as far as they are nobody's answer."""
-
-    packets: int = 0
-    packets_dropped: int = 0
-    """Packet-ins that found the queue full."""
-    errors: int = 0
-    """Stream errors: packet-outs that the switch refused."""
-    others: int = 0
 
 
 def program_schema(pipeline: Pipeline) -> fy.P4Schema:
@@ -93,14 +63,11 @@ class SwitchSession:
         counters: StreamCounters | None = None,
     ) -> None:
         self.name = name
-        self.counters = counters or StreamCounters()
-        self.packets_in: asyncio.Queue[PacketIn] = asyncio.Queue(PACKET_IN_COUNT_MAX)
         self._device_id = device_id
         self._schema = schema
         self._channel = channel
         self._election_id = 0
-        self._arbitrations: asyncio.Queue[Arbitration | SwitchError] = asyncio.Queue()
-        self._reader: asyncio.Task[None] | None = None
+        self._stream = SwitchStream(name, device_id, schema, channel, counters or StreamCounters())
 
     # Who is in charge
 
@@ -127,69 +94,23 @@ class SwitchSession:
     async def announce(self, election_id: int) -> None:
         """Bid for being primary; the switch answers in `arbitration`."""
         self._election_id = election_id
-        request = p4r.StreamMessageRequest(
-            arbitration=p4r.MasterArbitrationUpdate(
-                device_id=self._device_id, election_id=U128.encode(election_id)
-            )
-        )
-        with self._wrapped(None):
-            await self._channel.send(request)
-        if self._reader is None:
-            self._reader = asyncio.create_task(self._read_stream())
+        await self._stream.announce(election_id)
 
     async def arbitration(self) -> Arbitration:
         """What the switch says next of who is primary; SwitchError at the end of the stream."""
-        said = await self._arbitrations.get()
-        if isinstance(said, SwitchError):
-            self._arbitrations.put_nowait(said)  # for whoever asks again
-            raise said
-        return said
+        return await self._stream.arbitration()
 
-    async def _read_stream(self) -> None:
-        """Take messages off the stream as they come: nothing that waits here can stop the rest."""
-        try:
-            with self._wrapped(None):
-                while (message := await self._channel.receive()) is not None:
-                    self._take(message)
-            end = SwitchError(
-                switch=self.name, message="the switch closed the P4Runtime stream", lost=True
-            )
-        except SwitchError as error:
-            end = error
-        self._arbitrations.put_nowait(end)
+    @property
+    def packets_in(self) -> "asyncio.Queue[PacketIn]":
+        """Frames that the switch has sent to the controller."""
+        return self._stream.packets_in
 
-    def _take(self, message: p4r.StreamMessageResponse) -> None:
-        match message.WhichOneof("update"):
-            case "arbitration":
-                if self._arbitrations.qsize() >= ARBITRATION_COUNT_MAX:
-                    raise SwitchError(switch=self.name, message="too many arbitration messages")
-                status = P4RpcStatus.from_status(message.arbitration.status)
-                self._arbitrations.put_nowait(
-                    Arbitration(
-                        is_primary=status.code is fy.GRPCStatusCode.OK,
-                        has_primary=status.code is not fy.GRPCStatusCode.NOT_FOUND,
-                        highest_election_id=U128.decode(message.arbitration.election_id),
-                    )
-                )
-            case "packet":
-                self._take_packet(message)
-            case "error":
-                self.counters.errors += 1
-            case _:
-                self.counters.others += 1
+    async def packet_out(self, frame: bytes, *, egress_port: int) -> None:
+        """Send a frame out of a port as it is, past the routes (a link probe, say).
 
-    def _take_packet(self, message: p4r.StreamMessageResponse) -> None:
-        self.counters.packets += 1
-        if self.packets_in.full():
-            self.counters.packets_dropped += 1
-            return
-        try:
-            packet = fy.P4PacketIn.decode(message, self._schema)
-            metadata = {name: int(value) for name, value in packet.metadata.items()}
-        except (KeyError, ValueError):  # of another program
-            self.counters.others += 1
-            return
-        self.packets_in.put_nowait(PacketIn(frame=packet.payload, metadata=metadata))
+        The switch confirms none; needs `become_primary`.
+        """
+        await self._stream.packet_out(frame, egress_port=egress_port)
 
     # The pipeline
 
@@ -211,7 +132,7 @@ class SwitchSession:
             device_id=self._device_id,
             response_type=part,  # type: ignore[arg-type]  # finsy.proto has no types
         )
-        with self._wrapped(None):
+        with wrapped(self.name):
             return await self._channel.get_pipeline(request, deadline_s=deadline_s)
 
     async def push_pipeline(self, config: p4r.ForwardingPipelineConfig | None = None) -> None:
@@ -220,7 +141,7 @@ class SwitchSession:
         Clone sessions and multicast groups go first: BMv2 forgets them at a push but keeps their
         replicas, and one more report per packet would leave it after every push.
         """
-        with self._wrapped(None):
+        with wrapped(self.name):
             request = p4r.ReadRequest(device_id=self._device_id, entities=replication_entities())
             try:
                 old = await self._channel.read(request)
@@ -242,7 +163,7 @@ class SwitchSession:
 
     def use_schema(self, schema: fy.P4Schema) -> None:
         """Read and write by the names of another program from now on."""
-        self._schema = schema
+        self._schema = self._stream.schema = schema
 
     # Entries
 
@@ -252,7 +173,7 @@ class SwitchSession:
         names: only those of these tables and profiles, without defaults.
         """
         found: dict[EntryKey, Entry] = {}
-        with self._wrapped(None):
+        with wrapped(self.name):
             for message in await self.read_messages(names):
                 entry = decode_entry(message, self._schema)
                 if entry is not None:
@@ -262,7 +183,7 @@ class SwitchSession:
     async def read_messages(self, names: Collection[str] | None = None) -> list[p4r.Entity]:
         """The same as the switch sends it, for writing it back."""
         found: list[p4r.Entity] = []
-        with self._wrapped(None):
+        with wrapped(self.name):
             for entities in read_requests(self._schema, names):
                 request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
                 found += await self._channel.read(request)
@@ -274,31 +195,19 @@ class SwitchSession:
         On an error the switch may have carried out the others of the batch: read back, or apply
         again.
         """
-        with self._wrapped(None):
+        with wrapped(self.name):
             updates = [encode_update(update, self._schema) for update in batch]
-        with self._wrapped(batch):
+        with wrapped(self.name, batch):
             await self._channel.write(self._write_request(updates))
 
     async def write_messages(self, updates: list[p4r.Update]) -> None:
         """Carry out updates in the form in which they are sent."""
-        with self._wrapped(None):
+        with wrapped(self.name):
             await self._channel.write(self._write_request(updates))
-
-    async def packet_out(self, frame: bytes, *, egress_port: int) -> None:
-        """Send a frame out of a port as it is, past the routes (a link probe, say).
-
-        The switch confirms none; needs `become_primary`.
-        """
-        packet = fy.P4PacketOut(frame, egress_port=egress_port, submit_to_ingress=0, pad=0)
-        with self._wrapped(None):
-            await self._channel.send(packet.encode_update(self._schema))
 
     async def close(self) -> None:
         """End the stream, and with it being primary."""
-        if self._reader is not None:
-            self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
+        await self._stream.close()
         await self._channel.close()
 
     def _write_request(self, updates: list[p4r.Update]) -> p4r.WriteRequest:
@@ -306,47 +215,6 @@ class SwitchSession:
             device_id=self._device_id,
             election_id=U128.encode(self._election_id),
             updates=updates,
-        )
-
-    @contextmanager
-    def _wrapped(self, batch: list[Update] | None) -> Iterator[None]:
-        """Wraps what the library raises, once."""
-        try:
-            yield
-        except fy.P4ClientError as error:
-            raise self._error(error, batch) from error
-        except CodecError as error:
-            raise SwitchError(switch=self.name, message=str(error)) from error
-        except ChannelClosedError as error:
-            raise SwitchError(
-                switch=self.name, message="the session was closed", lost=True
-            ) from error
-
-    def _error(self, error: fy.P4ClientError, batch: list[Update] | None) -> SwitchError:
-        """The first entry at fault, what the switch said, and how many others failed with it."""
-        failed = sorted(error.details.items())
-        if batch and failed and failed[0][0] < len(batch):
-            index, detail = failed[0]
-            update = batch[index]
-            message = (
-                f"{update.operation.name.lower()} failed: "
-                f"{_said(detail.canonical_code, detail.message)}"
-            )
-            if len(batch) > 1:
-                message += f" ({len(failed)} of {len(batch)} updates of this request failed)"
-            return SwitchError(switch=self.name, where=update.entry.where, message=message)
-        lost = error.code in _LOST
-        message = _said(error.code, error.message)
-        if batch:
-            where = batch[0].entry.where
-            if len(batch) > 1:
-                message += f" (in a request of {len(batch)} updates that starts there)"
-            return SwitchError(switch=self.name, where=where, message=message, lost=lost)
-        return SwitchError(
-            switch=self.name,
-            message=message,
-            lost=lost,
-            election_id_taken=error.is_election_id_used,
         )
 
 
@@ -375,17 +243,3 @@ async def open_session(
         yield session
     finally:
         await session.close()
-
-
-_LOST = frozenset(
-    {
-        fy.GRPCStatusCode.UNAVAILABLE,
-        fy.GRPCStatusCode.DEADLINE_EXCEEDED,
-        fy.GRPCStatusCode.CANCELLED,
-    }
-)
-"""Codes of a switch that is gone or hangs, rather than one that refuses."""
-
-
-def _said(code: fy.GRPCStatusCode, message: str) -> str:
-    return f"{code.name}: {message}" if message else code.name

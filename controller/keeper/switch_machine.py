@@ -15,10 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from controller.access import next_bid, show_election_id
+from controller.arbitration import Arbitration, next_bid, show_election_id
 from controller.keeper.backoff import Backoff
 from controller.keeper.events import Event, EventKind, OnEvent
-from controller.session import Arbitration
 from controller.switch_error import SwitchError
 
 CONNECT_NS_MAX = 10_000_000_000

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from controller.access import ELECTION_ID, ELECTION_ID_MAX, Access, AccessError, Tls
+from controller.access import Access, AccessError, Tls
 from controller.access import read_certificate as check_certificate
+from controller.arbitration import ELECTION_ID, ELECTION_ID_MAX
 from controller.fabric import Fabric
 from controller.rollout import SETTLE_S, PipelineChange
 from tempotrace.errors import InputError

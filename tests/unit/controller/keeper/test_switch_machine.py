@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.arbitration import Arbitration
 from controller.keeper.backoff import MAX_NS, Backoff
 from controller.keeper.events import Event, EventKind
 from controller.keeper.switch_machine import (
@@ -16,7 +17,6 @@ from controller.keeper.switch_machine import (
     Phase,
     SwitchMachine,
 )
-from controller.session import Arbitration
 from controller.switch_error import SwitchError
 
 COOKIE = 7
