@@ -15,6 +15,8 @@ from correction.timebase import Float64s
 
 CYCLE_SLACK_NS = 1e-3
 """Rounding of float sums; a real contradiction is larger."""
+PASSES_PER_LOOK = 8
+"""Passes over all rows between two looks for a ring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +72,15 @@ def shortest_ns(
 
 
 def find_negative_cycle(constraints: Constraints) -> NegativeCycle | None:
-    """A contradiction among the constraints, if there is one."""
+    """A contradiction among the constraints, if there is one.
+
+    Distances fall without end along a negative cycle, and the rows that they fall by close a ring
+    long before every clock has been passed; that is looked for every few passes.
+    """
     n = constraints.clock_count
     distance = np.zeros(n)  # as from a virtual clock that is no later than any other
     parent = np.full(n, -1, np.int64)
-    last = -1
-    for _ in range(n + 1):
+    for number in range(1, n + 2):
         offered = distance[constraints.u] + constraints.limit_ns
         better = np.flatnonzero(offered < distance[constraints.v] - CYCLE_SLACK_NS)
         if not len(better):
@@ -83,9 +88,25 @@ def find_negative_cycle(constraints: Constraints) -> NegativeCycle | None:
         order = better[np.argsort(-offered[better], kind="stable")]  # the smallest comes last
         distance[constraints.v[order]] = offered[order]
         parent[constraints.v[order]] = order
-        last = int(constraints.v[order[-1]])
-    for _ in range(n):
-        last = int(constraints.u[parent[last]])
+        if number % PASSES_PER_LOOK == 0 or number > n:
+            found = _ring(constraints, parent)
+            if found is not None:
+                return found
+    raise AssertionError("distances still fall, and nothing that they fall by closes a ring")
+
+
+def _ring(constraints: Constraints, parent: NDArray[np.int64]) -> NegativeCycle | None:
+    """A cycle of the rows that gave each clock its distance."""
+    n = constraints.clock_count
+    before = np.where(parent >= 0, constraints.u[np.maximum(parent, 0)], n)
+    before = np.append(before, n)  # the virtual clock
+    ahead = before
+    for _ in range(max(n, 2).bit_length()):
+        ahead = ahead[ahead]
+    endless = np.flatnonzero(ahead[:n] < n)
+    if not len(endless):
+        return None
+    last = int(ahead[endless[0]])  # so far back that it lies on the ring
     clocks, total, here = [last], 0.0, last
     while True:
         row = int(parent[here])
@@ -94,4 +115,6 @@ def find_negative_cycle(constraints: Constraints) -> NegativeCycle | None:
         if here == last:
             break
         clocks.append(here)
+    if total > -CYCLE_SLACK_NS:
+        return None
     return NegativeCycle(clocks=tuple(reversed(clocks)), excess_ns=-total)
