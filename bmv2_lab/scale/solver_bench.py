@@ -20,16 +20,12 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array
 from scipy.sparse.linalg import splu
 
-from correction.mesh.edges import Edges, without_shared
+from bmv2_lab.scale.solver_fabric import NOISE_SD_NS, draw_edges, rail_leaves
+from correction.mesh.edges import Edges
 from correction.mesh.normal import solve as solve_normal
 from correction.mesh.normal import system
 from correction.mesh.solve import Standing, solve_mesh, with_measurement
 
-BAD_SHARE = 0.2
-BAD_NS = (20.0, 500.0)
-HEALTHY_SD_NS = 5.0
-NOISE_SD_NS = 0.7
-DELAY_NS = (600.0, 700.0)
 WARM_REPEATS = 5
 
 
@@ -40,6 +36,8 @@ class SolverBench:
     leaves: int
     spines: int
     hosts: int
+    rails: int
+    """NICs of a machine, tied by cross-stamps; 0: every NIC by itself."""
     edges: int
     bad_edges: int
     cold_s: float
@@ -60,59 +58,19 @@ class SolverBench:
     """Of determined clocks, their common part (the reference's own cable) removed."""
     plain_error_ns_rms: float
     """The same of plain least squares."""
+    access_error_ns_rms: float | None
+    """Of the asymmetry of NICs' bad cables; None without rails, where nothing shows it."""
     determined_share: float
     bound_hard_coverage: float
     bound_conditional_coverage: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """One instant of a fabric and its truth."""
-
-    edges: Edges
-    theta_ns: np.ndarray
-    bad: np.ndarray
-    reference: int
-
-
-def draw_edges(rng: np.random.Generator, leaves: int, spines: int, hosts: int) -> Drawn:
-    """Leaves 0.., then spines, then hosts; the reference is the first host."""
-    nodes = leaves + spines + hosts
-    leaf, spine = np.repeat(np.arange(leaves), spines), np.tile(np.arange(spines), leaves)
-    host = leaves + spines + np.arange(hosts)
-    u = np.concatenate([leaf, np.arange(hosts) * leaves // hosts])
-    v = np.concatenate([leaves + spine, host])
-    theta = rng.normal(0.0, 500.0, nodes)
-    a = rng.normal(0.0, HEALTHY_SD_NS, len(u))
-    bad = np.zeros(len(u), np.bool_)
-    bad[: leaves * spines] = rng.random(leaves * spines) < BAD_SHARE
-    number = int(bad.sum())
-    a[bad] = rng.choice([-1.0, 1.0], number) * rng.uniform(*BAD_NS, number)
-    difference = theta[v] - theta[u]
-    delay = rng.uniform(*DELAY_NS, len(u))
-    shared, shared_sd = without_shared(len(u))
-    edges = Edges(
-        node_count=nodes,
-        u=u,
-        v=v,
-        y_ns=difference + a + rng.normal(0.0, NOISE_SD_NS, len(u)),
-        noise_sd_ns=np.full(len(u), NOISE_SD_NS),
-        healthy_sd_ns=np.full(len(u), HEALTHY_SD_NS),
-        may_be_bad=np.ones(len(u), np.bool_),
-        shared=shared,
-        shared_sd_ns=shared_sd,
-        forward_limit_ns=difference + delay + a,
-        backward_limit_ns=-difference + delay - a,
-    )
-    return Drawn(edges=edges, theta_ns=theta, bad=bad, reference=leaves + spines)
-
-
-def measure(leaves: int, spines: int, hosts: int, seed: int) -> SolverBench:
+def measure(leaves: int, spines: int, hosts: int, rails: int, seed: int) -> SolverBench:
     """In this process; `run` gives it one of its own."""
     rng = np.random.default_rng(seed)
-    drawn = draw_edges(rng, leaves, spines, hosts)
+    drawn = draw_edges(rng, leaves, spines, hosts, rails)
     edges, reference = drawn.edges, drawn.reference
-    solve_mesh(draw_edges(rng, 4, 2, 8).edges, 6)  # libraries are loaded before the clock runs
+    solve_mesh(draw_edges(rng, 4, 2, 8, 4).edges, 6)  # libraries are loaded before the clock runs
     began, began_cpu = time.perf_counter(), time.process_time()
     solution = solve_mesh(edges, reference)
     cold_s, cold_cpu_s = time.perf_counter() - began, time.process_time() - began_cpu
@@ -140,10 +98,14 @@ def measure(leaves: int, spines: int, hosts: int, seed: int) -> SolverBench:
     determined = solution.standing <= Standing.SINGLE_HOMED
     inside = (solution.low_ns <= true + 1e-6) & (true <= solution.high_ns + 1e-6)
     covered = np.abs(error) <= solution.bound_conditional_ns
+    access = np.flatnonzero(drawn.bad)
+    access = access[access >= leaves * spines]
+    a_ns = (edges.y_ns - drawn.theta_ns[edges.v] + drawn.theta_ns[edges.u])[access]
     return SolverBench(
         leaves=leaves,
         spines=spines,
         hosts=hosts,
+        rails=rails,
         edges=len(edges),
         bad_edges=int(drawn.bad.sum()),
         cold_s=cold_s,
@@ -157,6 +119,9 @@ def measure(leaves: int, spines: int, hosts: int, seed: int) -> SolverBench:
         cold_to_sparse=cold_cpu_s / sparse_s,
         error_ns_rms=float(np.std(error[determined])),
         plain_error_ns_rms=float(np.std((plain - true)[determined])),
+        access_error_ns_rms=(
+            float(np.sqrt(np.mean((solution.a_ns[access] - a_ns) ** 2))) if len(access) else None
+        ),
         determined_share=float(determined.mean()),
         bound_hard_coverage=float(inside.mean()),
         bound_conditional_coverage=float(covered[determined].mean()),
@@ -180,10 +145,12 @@ def _sparse_least_squares(edges: Edges, reference: int) -> np.ndarray:
     return theta
 
 
-def run(leaves: int, spines: int, hosts: int, seed: int) -> SolverBench:
+def run(leaves: int, spines: int, hosts: int, seed: int, *, rails: int = 0) -> SolverBench:
     """Measure in a process of its own, on one core, with single-threaded linear algebra."""
+    if rails:
+        rail_leaves(leaves, hosts, rails)  # says what does not fit
     single = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
-    command = [sys.executable, "-m", __name__, *map(str, (leaves, spines, hosts, seed))]
+    command = [sys.executable, "-m", __name__, *map(str, (leaves, spines, hosts, rails, seed))]
     done = subprocess.run(
         command, check=True, capture_output=True, text=True, env={**os.environ, **single}
     )
@@ -195,8 +162,7 @@ def main() -> None:
     """The measuring process."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    leaves, spines, hosts, seed = map(int, sys.argv[1:])
-    json.dump(asdict(measure(leaves, spines, hosts, seed)), sys.stdout)
+    json.dump(asdict(measure(*map(int, sys.argv[1:]))), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -28,17 +28,13 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from correction.mesh.graph import WEIGHT_UNITS, Graph, Ints
+from correction.mesh.graph import Graph, Ints
+from correction.mesh.growth import Growth
 from correction.mesh.rivals import Rival, find_rivals
 from correction.timebase import Bools, Float64s
 
 ROOM_SHARES = (0.6, 0.9)
 """Flows are first sought that leave 40 % or 10 % of every edge free: then one search suffices."""
-MARGIN_UNITS = WEIGHT_UNITS + WEIGHT_UNITS // 2
-"""Costs are differences of two sums of weights; with equal weights they are 0, 2, 4 ... or 1, 3,
-5 ... edges. One more bad edge takes two away: a clock with less than two is not determined."""
-FLOWS_TRIED_MAX = 200
-"""Searches for a flow to one clock before giving up."""
 MOVES_MAX = 64
 """Sets of clocks that are moved to a smaller sum before giving up; the rest is then undecided."""
 
@@ -236,78 +232,3 @@ def _move(graph: Graph, weight: Ints, theta_ns: Float64s, side: Bools, *, upward
         return False
     theta_ns[side] += median
     return True
-
-
-class Growth:
-    """Nodes whose margin is proved, grown from the ground.
-
-    Cuts that separate a node from the ground either separate a proved node, whose margin they
-    have, or all of them: then what flows from the proved ones to the node crosses them. So it
-    suffices to find that flow, and mostly the edges straight from proved nodes carry it.
-    """
-
-    def __init__(self, graph: Graph, weight: Ints, flow: Ints, direction: Ints) -> None:
-        free = np.flatnonzero(direction == 0)
-        self._size = graph.size
-        self._tail = np.r_[graph.u[free], graph.v[free]]
-        self._head = np.r_[graph.v[free], graph.u[free]]
-        self._room = np.r_[(weight - flow)[free], (weight + flow)[free]]
-        self._inside = np.zeros(graph.size, np.bool_)
-        self._inside[0] = True
-        self._given_up = np.zeros(graph.size, np.bool_)
-        self.blocked: list[tuple[Bools, bool]] = []
-        """(side, upwards) of the cuts that no margin crosses."""
-
-    def proved(self) -> Ints:
-        """The nodes, in order, the ground first."""
-        order = [np.zeros(1, np.int64)]
-        tries = 0
-        while not self._inside.all():
-            up, down = self._from_inside()
-            direct = ~self._inside & (np.minimum(up, down) >= MARGIN_UNITS)
-            if direct.any():
-                self._inside |= direct
-                order.append(np.flatnonzero(direct))
-                continue
-            waiting = np.flatnonzero(~self._inside & ~self._given_up)
-            if not len(waiting) or tries >= FLOWS_TRIED_MAX:
-                break
-            tries += 1
-            node = int(waiting[np.argmax(np.minimum(up, down)[waiting])])
-            if self._flows_to(node):
-                self._inside[node] = True
-                order.append(np.array([node]))
-        return np.concatenate(order)
-
-    def _from_inside(self) -> tuple[Ints, Ints]:
-        out = self._inside[self._tail]
-        back = self._inside[self._head]
-        up = np.bincount(self._head[out], self._room[out], self._size)
-        down = np.bincount(self._tail[back], self._room[back], self._size)
-        return up.astype(np.int64), down.astype(np.int64)
-
-    def _flows_to(self, node: int) -> bool:
-        """Whether the margin flows to the node and back; else the blocking cut is taken down."""
-        for upwards in (True, False):
-            tail, head = (self._tail, self._head) if upwards else (self._head, self._tail)
-            size, source = self._size, self._size
-            inside = np.flatnonzero(self._inside)
-            rows = np.r_[tail, np.full(len(inside), source)]
-            columns = np.r_[head, inside]
-            amounts = np.r_[self._room, np.full(len(inside), MARGIN_UNITS)]
-            arcs = coo_array(
-                (amounts.astype(np.int32), (rows, columns)), shape=(size + 1, size + 1)
-            ).tocsr()
-            found = maximum_flow(arcs, source, node)
-            if found.flow_value >= MARGIN_UNITS:
-                continue
-            left = arcs - found.flow
-            left.data = np.maximum(left.data, 0)
-            left.eliminate_zeros()
-            order = breadth_first_order(left, source, directed=True, return_predecessors=False)
-            side = np.ones(size + 1, np.bool_)
-            side[order] = False
-            self.blocked.append((side[:size], upwards))
-            self._given_up |= side[:size]
-            return False
-        return True

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.sparse import csr_array
 
 from correction.mesh.reduction import Ints, Reduction
 from correction.timebase import Float64s
@@ -41,11 +42,14 @@ class Factor:
         constants = right[size:]
         pulled = right[of.series]
         for end in (0, 1):
-            np.add.at(right, of.pair_end[:, end], self.series_share[:, end, None] * pulled)
+            right += _added(
+                of.pair_end[:, end], self.series_share[:, end, None] * pulled, len(right)
+            )
         constants += self.series_constants.T @ pulled
         pulled = right[of.star]
         kept = right[of.kept]
-        np.add.at(kept, of.ray_slot, self.star_share[:, :, None] * pulled[:, None, :])
+        rays = self.star_share[:, :, None] * pulled[:, None, :]
+        kept += _added(of.ray_slot.ravel(), rays.reshape(of.ray.size, pulled.shape[1]), len(kept))
         constants += self.star_constants.T @ pulled
         found = np.vstack([kept[1:], constants])
         if len(found):
@@ -69,10 +73,19 @@ class Factor:
         full = np.zeros((size + 1, size + 1))
         if size:
             inverse, _ = dpotri(self.dense, lower=1)
-            lower = np.tril_indices(size, -1)
-            inverse.T[lower] = inverse[lower]
-            full[1:, 1:] = inverse
+            lower = np.tril(inverse)
+            full[1:, 1:] = lower + lower.T
+            full[np.arange(1, size + 1), np.arange(1, size + 1)] = np.diagonal(inverse)
         return full
+
+
+def _added(at: Ints, values: Float64s, size: int) -> Float64s:
+    """[size, k]: the rows of `values` added up at their places."""
+    if values.shape[1] == 1:
+        return np.bincount(at, values[:, 0], size).astype(np.float64)[:, None]
+    ones = np.ones(len(at))
+    added: Float64s = csr_array((ones, (at, np.arange(len(at)))), shape=(size, len(at))) @ values
+    return added
 
 
 def factored(

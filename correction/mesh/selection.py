@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from correction.mesh.covariance import COLUMNS_AT_ONCE, Covariance
+from correction.mesh.covariance import Covariance
 from correction.mesh.normal import Solution, System, covariance, solve
 from correction.selection import (
     BAD_SD_NS,
@@ -71,7 +71,7 @@ def choose(of: System, scale_ns: Float64s, may_be_bad: Bools, start: Bools | Non
     if start is None:
         start = robust_start(of, scale_ns, may_be_bad)
     bad, best, cov, gains = _descend(of, model, start & may_be_bad)
-    shift, extra, probability = _rivals(of, model, bad, best, cov, gains)
+    shift, extra, probability = _rivals(model, bad, best, cov, gains)
     return Chosen(
         bad=bad,
         bad_probability=probability,
@@ -135,7 +135,8 @@ def _descend(
         best = float(gains.min(initial=0.0))
         if best >= -GAIN_MIN:
             break
-        for flips in (gains < TOGETHER_SHARE * best, gains == best):
+        strong = gains < TOGETHER_SHARE * best
+        for flips in (strong | _apart(of, gains), strong, gains == best):
             tried = bad ^ flips
             trial = solve(of, model.weight(tried))
             trial_cost = _cost(of, model, tried, trial)
@@ -149,25 +150,32 @@ def _descend(
     return bad, found, cov, gains
 
 
+def _apart(of: System, gains: Float64s) -> Bools:
+    """Edges whose flip gains, and more than that of any other edge at their ends."""
+    gaining = np.flatnonzero(gains < -GAIN_MIN)
+    best = np.zeros(of.size)
+    for end in (of.at_u, of.at_v):
+        np.minimum.at(best, end[gaining], gains[gaining])
+    at_ends = np.minimum(best[of.at_u[gaining]], best[of.at_v[gaining]])
+    apart = np.zeros(len(gains), np.bool_)
+    apart[gaining[gains[gaining] <= at_ends]] = True
+    return apart
+
+
 def _rivals(
-    of: System, model: _Model, bad: Bools, found: Solution, cov: Covariance, gains: Float64s
+    model: _Model, bad: Bools, found: Solution, cov: Covariance, gains: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
     """(mean shift, added variance) of the unknowns, and each edge's probability of being bad."""
     odds = np.exp(-0.5 * np.clip(gains, -1.0, 1e3))
     flipped = odds / (1.0 + odds)
     probability = np.where(bad, 1.0 - flipped, np.where(np.isfinite(gains), flipped, 0.0))
-    unknowns = of.size + of.shared.shape[1]
-    shift, extra = np.zeros(unknowns), np.zeros(unknowns)
     unsure = np.flatnonzero(flipped > UNSURE_SHARE)
-    for first in range(0, len(unsure), COLUMNS_AT_ONCE):
-        some = unsure[first : first + COLUMNS_AT_ONCE]
-        delta = (model.weight(~bad) - model.weight(bad))[some]
-        column = cov.columns(some)
-        grow = 1.0 + delta * cov.spread[some]
-        moves = column * (delta * found.residual_ns[some] / grow)
-        share = flipped[some]
-        shift += moves @ share
-        # what the rival does not know besides: its own variance is larger or smaller
-        own = column**2 * (-delta / grow)
-        extra += moves**2 @ (share * (1.0 - share)) + own @ share
+    delta = (model.weight(~bad) - model.weight(bad))[unsure]
+    grow = 1.0 + delta * cov.spread[unsure]
+    # by so much times an edge's column its rival moves everything
+    moved = delta * found.residual_ns[unsure] / grow
+    share = flipped[unsure]
+    shift = cov.total(unsure, moved * share)
+    # what the rival does not know besides: its own variance is larger or smaller
+    extra = cov.squares(unsure, moved**2 * share * (1.0 - share) - delta / grow * share)
     return shift, np.maximum(extra, 0.0), probability

@@ -18,6 +18,7 @@ from correction.mesh import certificates
 from correction.mesh.core import Core, split
 from correction.mesh.edges import Edges
 from correction.mesh.graph import Graph
+from correction.mesh.growth import MARGIN_UNITS
 from correction.mesh.intervals import intervals
 from correction.mesh.normal import system
 from correction.mesh.selection import Chosen, choose
@@ -267,7 +268,7 @@ def certificate_of(
         "version": CERTIFICATE_VERSION,
         "prior": PRIOR,
         "ground": labels[0],
-        "margin_units": certificates.MARGIN_UNITS,
+        "margin_units": MARGIN_UNITS,
         "theta_ns": dict(zip(labels, verdict.theta_ns.tolist(), strict=True)),
         "estimate_ns": dict(zip(labels, estimate_ns.tolist(), strict=True)),
         "edges": [

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from correction.mesh import covariance as covariance_module
 from correction.mesh.core import split
 from correction.mesh.edges import Edges
 from correction.mesh.normal import covariance, solve, system
@@ -112,3 +113,39 @@ def test_any_graph_agrees(seed: int, nodes: int, more: int) -> None:
         }
     )
     check(edges, int(rng.integers(0, nodes)), seed)
+
+
+@pytest.mark.parametrize("constants", [0, 3])
+def test_columns_near_an_edge_are_nearly_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, constants: int
+) -> None:
+    """Sums of squared columns over all edges, those of NICs at their own clocks alone: within 20 %
+    of the whole at NICs and switches, of whose edges more than half are those of NICs here, and
+    within a third at counters."""
+    fabric = rail_mesh(16, 12, rails=8, machines=24, dual_homed=6, constants=constants)
+    core = split(fabric.edges, fabric.reference)
+    of = system(fabric.edges, core)
+    weight = fabric.edges.scale_ns[core.edges] ** -2.0
+    cov = covariance(of, solve(of, weight))
+    every = np.arange(len(weight))
+    amount = weight**2
+    whole = cov.squares(every, amount)
+    monkeypatch.setattr(covariance_module, "EXACT_CELLS", 0)
+    near = cov.squares(every, amount)
+    kept, series, star = core.reduction.kept, core.reduction.series, core.reduction.star
+    assert near[kept[1:]] == pytest.approx(whole[kept[1:]], rel=0.2)
+    assert near[series] == pytest.approx(whole[series], rel=0.2)
+    assert near[star] == pytest.approx(whole[star], rel=0.34)
+    assert len(series) > 24 * 7
+    assert len(star) == 24 + 12  # counters, and spines with 16 links each
+
+
+def test_a_sum_of_columns_is_the_sum_of_columns() -> None:
+    """Each edge's column times its amount."""
+    fabric = rail_mesh(8, 3, rails=4, machines=4, dual_homed=3, constants=2)
+    core = split(fabric.edges, fabric.reference)
+    of = system(fabric.edges, core)
+    cov = covariance(of, solve(of, np.ones(len(core.edges))))
+    chosen = np.arange(0, len(core.edges), 3)
+    amount = np.linspace(-1.0, 2.0, len(chosen))
+    assert cov.total(chosen, amount) == pytest.approx(cov.columns(chosen) @ amount, abs=1e-9)
