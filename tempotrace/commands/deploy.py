@@ -15,6 +15,7 @@ from controller.deploy_report import (
     format_status,
     result_json,
 )
+from controller.fabric_comments import carry_comments
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric, load_fabric_and_paths
 from controller.fabric_treatment import unequal_treatment
@@ -70,7 +71,9 @@ def init(
         int,
         typer.Option(min=1, max=65535, help="P4Runtime port of the first switch on 127.0.0.1."),
     ] = 9559,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the file; its comments stay.")
+    ] = False,
 ) -> None:
     """Write a fabric.yaml to start from; edit it, or try it with `lab switches`.
 
@@ -105,7 +108,10 @@ def init(
         switch.name: f"127.0.0.1:{first_port + index}"
         for index, switch in enumerate(generated.switches)
     }
-    fabric.write_text(dump_fabric(with_addresses(generated, addresses)), encoding="utf-8")
+    text = dump_fabric(with_addresses(generated, addresses))
+    if fabric.exists():
+        text = carry_comments(fabric.read_text(encoding="utf-8", errors="replace"), text)
+    fabric.write_text(text, encoding="utf-8")
     typer.echo(f"wrote {fabric}: {len(generated.switches)} switches, {len(generated.links)} links")
 
 

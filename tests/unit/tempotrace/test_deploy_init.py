@@ -50,6 +50,18 @@ def test_sizes_that_cannot_be_are_one_line(arguments: str, message: str, tmp_pat
     assert result.stderr.count("\n") == 1
 
 
+def test_comments_stay_when_a_file_is_written_anew(tmp_path: Path) -> None:
+    """With --force; without it nothing is written."""
+    path = tmp_path / "fabric.yaml"
+    run = CliRunner()
+    assert run.invoke(app, ["init", "-f", str(path)]).exit_code == 0
+    path.write_text(path.read_text().replace("switches:\n", "# racks 1 to 4\nswitches:\n"))
+    assert run.invoke(app, ["init", "-f", str(path), "--leaves", "4"]).exit_code == 2
+    assert run.invoke(app, ["init", "-f", str(path), "--leaves", "4", "--force"]).exit_code == 0
+    assert "\n# racks 1 to 4\nswitches:\n" in path.read_text()
+    assert len(load_fabric(path).switches) == 8
+
+
 def test_the_help_text_has_the_sizes_there_are() -> None:
     """Every size of every topology with its default."""
     text = " ".join((app.registered_commands[0].callback.__doc__ or "").split())  # type: ignore[union-attr]
