@@ -21,7 +21,6 @@ from controller.fabric_file import load_fabric, load_fabric_and_paths
 from controller.fabric_treatment import unequal_treatment
 from controller.keeper.keeper import KeeperOptions
 from controller.plan_report import format_plan
-from tempotrace.analysis import with_addresses
 from tempotrace.commands.deploy_options import (
     DEFAULT_ELECTION_ID,
     DEFAULT_SETTLE_S,
@@ -81,6 +80,8 @@ def init(
     --spines-per-pod 2 --cores-per-plane 2 --hosts-per-leaf 2. rails: --units 1 --machines-per-unit
     4 --nics-per-machine 8 --spines 4.
     """
+    from tempotrace.analysis import with_addresses  # loads all that corrects
+
     if fabric.exists() and not force:
         raise InputError(f"{fabric}: is there already; --force overwrites it")
     try:
