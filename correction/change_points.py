@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from correction.compiled import compiled
 from correction.envelope import Fit
-from correction.grouped import group_quantile
 from correction.model import FabricModel
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s
@@ -120,10 +119,9 @@ def find_change_points(
 
 def _clipped(fit: Fit) -> Float64s:
     """Residuals about each envelope's median, the far ones pulled in."""
-    count = len(fit.envelopes.edge_ns)
-    median = group_quantile(fit.group, fit.above_ns, 0.5, count)
+    median = fit.quantiles(fit.above_ns, (0.5,))[:, 0]
     centred = fit.above_ns - median[fit.group]
-    spread = group_quantile(fit.group, np.abs(centred), 0.5, count)
+    spread = fit.quantiles(np.abs(centred), (0.5,))[:, 0]
     reach = np.maximum(CLIP_SPREADS * spread, CLIP_NS)[fit.group]
     result: Float64s = np.clip(centred, -reach, reach)
     return result

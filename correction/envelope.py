@@ -7,6 +7,7 @@ one slope and are evaluated at one instant of clock a. Queues and length classes
 their own, since mixing them between directions looks like asymmetry (int_and_p4 section 9).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from correction.envelope_lines import (
     quantile_lines,
 )
 from correction.grouped import group_mean, group_sum
-from correction.model import FabricModel
+from correction.model import FabricModel, link_ends
 from correction.prepare import Prepared
 from correction.timebase import NS_PER_S, Bools, Float64s
 
@@ -95,14 +96,24 @@ class Fit:
     """Sample minus envelope at the sample's own instant."""
     below: Bools
     """So far below the envelope that the stamp must be wrong."""
+    order: NDArray[np.int64]
+    """The samples envelope by envelope."""
+    start: NDArray[np.int64]
+    """Where each envelope begins in `order`, and the end."""
+
+    def quantiles(self, values: Float64s, levels: Sequence[float]) -> Float64s:
+        """[envelope, level]: order statistics of values of the samples, levels rounded down."""
+        found = np.zeros((len(self.start) - 1, len(levels)))
+        order_statistics(values[self.order], self.start, np.array(levels), found)
+        return found
 
 
 def model_envelopes(prepared: Prepared, model: FabricModel) -> Fit:
     """Fit all of them, with the stamp units and jitters that the model declares."""
-    units = [clock.stamp_unit_ns for clock in model.clocks]
-    quantum_ns = np.array([max(units[link.a], units[link.b]) for link in model.links], np.float64)
-    jitters = [clock.stamp_jitter_ns for clock in model.clocks]
-    jitter_ns = np.array([max(jitters[link.a], jitters[link.b]) for link in model.links], float)
+    ends = link_ends(model)
+    unit = np.array([clock.stamp_unit_ns for clock in model.clocks], np.float64)
+    jitter = np.array([clock.stamp_jitter_ns for clock in model.clocks], np.float64)
+    quantum_ns, jitter_ns = unit[ends].max(axis=1), jitter[ends].max(axis=1)
     return fit_envelopes(prepared, quantum_ns=quantum_ns, jitter_ns=jitter_ns)
 
 
@@ -176,6 +187,8 @@ def fit_envelopes(prepared: Prepared, *, quantum_ns: Float64s, jitter_ns: Float6
         group=group,
         above_ns=above,
         below=below,
+        order=order,
+        start=start,
     )
 
 

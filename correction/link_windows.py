@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from correction.change_points import find_change_points
 from correction.envelope import Fit, model_envelopes
-from correction.grouped import group_quantiles
 from correction.hard import moving_margin_ns
 from correction.links import JoinCounters
 from correction.model import FabricModel, link_ends
@@ -201,7 +200,7 @@ def fit_window(window: ClosedWindow, model: FabricModel, counters: JoinCounters)
     result["spread_ns"][place] = rows.spread_ns
     result["slope_ppb"][place] = 1e9 * fit.slopes.slope[rows.pair]
     result["slope_sd_ppb"][place] = 1e9 * fit.slopes.sd[rows.pair]
-    result["above_ns"][place] = group_quantiles(fit.group, fit.above_ns, QUANTILES, len(key))
+    result["above_ns"][place] = fit.quantiles(fit.above_ns, QUANTILES)
     return result
 
 

@@ -13,6 +13,8 @@ from enum import Enum, unique
 import numpy as np
 from numpy.typing import NDArray
 
+from correction.remembered import remembered
+
 
 @unique
 class ClockKind(Enum):
@@ -151,6 +153,9 @@ class FabricModel:
     """Switches with a PTP clock besides their INT clock (`correction.boundary_clocks`)."""
 
 
+@remembered
 def link_ends(model: FabricModel) -> NDArray[np.int64]:
-    """[link, 2]: clocks a and b."""
-    return np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    """[link, 2]: clocks a and b. Not to be written to."""
+    ends = np.array([(link.a, link.b) for link in model.links], np.int64).reshape(-1, 2)
+    ends.setflags(write=False)
+    return ends

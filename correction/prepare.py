@@ -22,6 +22,7 @@ from correction.jumps import (
 from correction.links import JoinCounters, Reject
 from correction.model import FabricModel, Link, link_ends
 from correction.records import NO_TSTAMP_NS, LinkSamples
+from correction.remembered import remembered
 from correction.timebase import Anchors, Bools, Float64s, Int64s, has_stamp, unwrap
 
 LENGTH_CLASS_BYTES = (256, 1500)
@@ -103,6 +104,7 @@ def declared_delay_ns(link: Link, *, reverse: bool, frame_bytes: Float64s) -> Fl
     return delay
 
 
+@remembered
 def declared_delays(model: FabricModel) -> tuple[Float64s, Float64s]:
     """[link, reverse] twice: `declared_delay_ns` without the frame, and what each byte adds."""
     both = [[_declared(link, reverse=back) for back in (False, True)] for link in model.links]
@@ -123,13 +125,8 @@ def prepare(
     model: FabricModel,
     windows: Int64s,
     counters: JoinCounters,
-    *,
-    delays: tuple[Float64s, Float64s] | None = None,
 ) -> Prepared:
-    """Assign windows, drop impossible stamps with their reasons, remove what is declared.
-
-    delays: `declared_delays` of the model, where that is known already.
-    """
+    """Assign windows, drop impossible stamps with their reasons, remove what is declared."""
     window = _window_of(samples["capture_collector_ns"], windows)
     inside = window >= 0
     counters.reject(Reject.OUTSIDE_WINDOWS, np.count_nonzero(~inside))
@@ -164,14 +161,13 @@ def prepare(
     anchor = np.zeros(len(windows) * len(model.clocks), np.int64)
     kept = np.concatenate([a_stamp, b_stamp])
     slot = (window * len(model.clocks) + ends[link].T).ravel()
-    present, first = np.unique(slot, return_index=True)
-    anchor[present] = kept[first]
+    anchor[slot[::-1]] = kept[::-1]  # of several the first one
     anchors = Anchors(anchor_local_ns=anchor)
     a_slot, b_slot = slot[: len(link)], slot[len(link) :]
     a_rest = anchors.rest_ns(a_slot, a_stamp)
     x = anchors.rest_ns(b_slot, b_stamp) - a_rest
     x[reverse] *= -1.0
-    fixed, per_byte = declared_delays(model) if delays is None else delays
+    fixed, per_byte = declared_delays(model)
     back = reverse.astype(np.int64)
     x -= fixed[link, back] + per_byte[link, back] * samples["frame_bytes"]
     return Prepared(

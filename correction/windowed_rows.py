@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from correction.timebase import Bools, Int64s
 
 Rows = NDArray[np.void]
+WAITING_ROWS = 262_144
+"""Put into groups together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,9 @@ class _OpenWindow:
     rows: list[Rows] = field(default_factory=list)
     group: list[Int64s] = field(default_factory=list)
     ordinal: list[Int64s] = field(default_factory=list)
+    waiting: list[tuple[Rows, Int64s]] = field(default_factory=list)
+    """Rows with their keys that are not in any group yet: many at once are cheaper."""
+    waiting_rows: int = 0
     kept: int = 0
     thinned_at: int = 0
     """`kept` after the last thinning."""
@@ -75,7 +80,10 @@ class WindowedRows:
             opened = self._open.get(number)
             if opened is None:
                 opened = self._open[number] = _OpenWindow()
-            _gather(opened, rows[chosen], key[chosen])
+            opened.waiting.append((rows[chosen], key[chosen]))
+            opened.waiting_rows += int(np.count_nonzero(chosen))
+            if opened.waiting_rows > max(WAITING_ROWS, self._rows_max):
+                _gather_waiting(opened)
             # half as much again before the next pass, so that passes are few
             if opened.kept > max(2 * opened.thinned_at, 2 * self._rows_max):
                 _thin(opened, self._rows_max)
@@ -101,11 +109,13 @@ class WindowedRows:
         """Replace what open windows hold by what `change` makes of it: rows and their keys."""
         opened, self._open = self._open, {}
         for number in sorted(opened):
+            _gather_waiting(opened[number])
             rows, keys = change(_joined(opened[number].rows))
             self.add(rows, keys, rows[time_field])
 
     def _close(self, number: int) -> ClosedWindow:
         opened = self._open.pop(number)
+        _gather_waiting(opened)
         _thin(opened, self._rows_max)
         keys = np.array(list(opened.row_of_key), np.int64)
         order = np.argsort(keys)
@@ -119,6 +129,14 @@ class WindowedRows:
             keys=keys[order],
             count=opened.count[order],
         )
+
+
+def _gather_waiting(opened: _OpenWindow) -> None:
+    if opened.waiting:
+        rows, keys = zip(*opened.waiting, strict=True)
+        opened.waiting.clear()
+        opened.waiting_rows = 0
+        _gather(opened, _joined(list(rows)), _joined(list(keys)))
 
 
 def _gather(opened: _OpenWindow, rows: Rows, key: Int64s) -> None:
