@@ -3,7 +3,7 @@
 
 A file is read twice. The first reading keeps a few numbers per event, in arrays: that is enough to
 nest events, to join kernels to their launches and to find steps, whatever the order of the
-file. The second one makes spans. So memory is about 60 bytes an event.
+file. The second one makes spans. So memory is a few hundred bytes an event, not the event itself.
 """
 
 import re

@@ -4,6 +4,7 @@
 import gzip
 import json
 import re
+import tracemalloc
 from decimal import Decimal
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.support.imported import imported
 from tests.support.outside_data import outside_file
 from tracing_core.clock_domains import RESOURCE_CLOCK_KIND, SPAN_TIME_FLAG
+from tracing_core.importers import FileReport, ImportOptions, read_spans
 
 BASE_NS = 222 * 7_889_238 * 10**9
 PERIOD_NS = 7_889_238 * 10**9
@@ -238,3 +240,31 @@ def test_a_negative_duration_keeps_its_stamps_and_is_flagged():
     assert span.end_local_ns - span.start_local_ns == -3000
     assert span.attributes[SPAN_TIME_FLAG] == "end_before_start"
     assert report.flagged == {"end_before_start": 1}
+
+
+def test_memory_is_a_few_hundred_bytes_an_event():
+    """4,000 launches and kernels of 400 bytes each in the file: what is held grows far less."""
+    count = 4_000
+    filler = "x" * 300
+
+    def chunks():
+        yield b'{"schemaVersion":1,"baseTimeNanoseconds":%d,"traceEvents":[' % BASE_NS
+        for n in range(count):
+            for item in (launch(n, 100.5 * n + 1), kernel(n, 100.5 * n + 20)):
+                item["args"]["filler"] = filler
+                yield json.dumps(item).encode() + b","
+        yield b"]}"
+
+    class Generated:
+        name = "generated"
+
+        def chunks(self):
+            return chunks()
+
+    report = FileReport(name="generated")
+    tracemalloc.start()
+    taken = sum(1 for _ in read_spans(Generated(), ImportOptions(), report))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken == 2 * count
+    assert peak_bytes < 2 * count * 500
