@@ -6,6 +6,7 @@ published table for every clock at every instant at which the lab looked at all 
 in windows and between them), so that an answer is judged as it is used.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,11 +95,30 @@ class Estimates:
         """All hosts but the reference, and all switches."""
         return (*self.hosts, *self.switches)
 
+    @cached_property
+    def undecidable(self) -> frozenset[str]:
+        """Nodes that the prior does not determine: switches with at least half of their links
+        between switches truly asymmetric, and hosts of such leaves alone; everybody, where the
+        reference's leaf is one."""
+        total: Counter[str] = Counter()
+        bad: Counter[str] = Counter()
+        for index in inner_links(self._fabric):
+            link = self._fabric.links[index]
+            for end in (link.a.node, link.b.node):
+                total[end] += 1
+                bad[end] += self._truth.links[index].bad
+        doubtful = {name for name in total if bad[name] and 2 * bad[name] >= total[name]}
+        if self._leaves_of(self._fabric.ptp.grandmaster) <= doubtful:
+            return frozenset(self.nodes)
+        return frozenset(doubtful | {one for one in self.hosts if self._leaves_of(one) <= doubtful})
+
+    def _leaves_of(self, host: str) -> set[str]:
+        ends = {(link.a.node, link.b.node) for link in self._fabric.links}
+        return {b if a == host else a for a, b in ends if host in (a, b)}
+
     def behind(self, leaf: str) -> tuple[str, ...]:
         """A leaf and the hosts that have a cable to it."""
-        peers = {(link.a.node, link.b.node) for link in self._fabric.links}
-        mine = [name for name in self.hosts if (name, leaf) in peers or (leaf, name) in peers]
-        return (leaf, *mine)
+        return (leaf, *(name for name in self.hosts if leaf in self._leaves_of(name)))
 
     # Answers
 
@@ -168,23 +188,14 @@ class Estimates:
         chosen = answers.confident & self.of(self.nodes if clocks is None else clocks)
         return float(np.mean(answers.covered[chosen])) if chosen.any() else float("nan")
 
-    def confident_share(self, clocks: Collection[str], window: int | None = None) -> float:
-        """Share of the instants in windows, or in one of them, with a confident answer."""
-        answers = self.answers
-        inside = answers.window >= 0 if window is None else answers.window == window
-        chosen = answers.confident[np.ix_(inside, self.of(clocks))]
-        return float(np.mean(chosen))
-
-    def largest_error_ns(self, clocks: Collection[str], window: int | None = None) -> float:
-        """Of their answers in windows, or in one of them; NaN if one is missing."""
-        answers = self.answers
-        inside = answers.window >= 0 if window is None else answers.window == window
-        return float(np.max(answers.error_ns[np.ix_(inside, self.of(clocks))]))
-
     def median_conditional_ns(self, clocks: Collection[str], window: int | None = None) -> float:
-        """Median conditional bound of the confident answers in windows."""
+        """Median conditional bound of the confident answers in all windows, or in one (negative:
+        counted from the last)."""
         answers = self.answers
-        inside = answers.window >= 0 if window is None else answers.window == window
+        if window is None:
+            inside = answers.window >= 0
+        else:
+            inside = answers.window == window % len(self.solution.windows)
         chosen = answers.confident & inside[:, None] & self.of(clocks)
         bounds = answers.conditional_ns[chosen]
         return float(np.median(bounds)) if len(bounds) else float("nan")
@@ -209,9 +220,8 @@ class Estimates:
 
     def windows_to_recover(self, event_true_ns: int, clocks: Collection[str]) -> float:
         """Windows from the one around (or after) an event until all these clocks are determined in
-        every window to the end, with conditional bounds that hold: 0 if the event's own is such.
-
-        NaN if they never are.
+        every window to the end, and their conditional bounds hold wherever they are claimed: 0 if
+        the event's own is such, NaN if none is.
         """
         answers, mine = self.answers, self.of(clocks)
         later = answers.window[(answers.true_ns >= event_true_ns) & (answers.window >= 0)]
@@ -219,9 +229,9 @@ class Estimates:
         good = []
         for window in range(first, last):
             inside = (answers.window == window)[:, None] & mine
-            held = answers.confident & answers.covered
+            wrong = answers.confident & ~answers.covered
             known = all(s is Status.OK for s in self.status_of(window, clocks))
-            good.append(known and bool(np.all(held[inside])))
+            good.append(known and not wrong[inside].any())
         if not good or not good[-1]:
             return float("nan")
         bad = [number for number, one in enumerate(good) if not one]
@@ -261,8 +271,13 @@ class Estimates:
         return {link.name for i, link in enumerate(self._fabric.links) if asymmetric[i]}
 
     def missed_links(self) -> float:
-        """Links that were drawn asymmetric and are not reported."""
-        return float(len(self.true_bad - self.reported_bad))
+        """Links between nodes that the prior determines which are asymmetric and not reported."""
+        sure = {
+            link.name
+            for link in self._fabric.links
+            if not {link.a.node, link.b.node} & self.undecidable
+        }
+        return float(len((self.true_bad & sure) - self.reported_bad))
 
     def false_links(self) -> float:
         """Links that are reported and were not drawn asymmetric."""
@@ -288,7 +303,7 @@ class Estimates:
         return np.setdiff1d(every, inner_links(self._fabric))
 
     def findings(self, kind: str) -> list[str]:
-        """Subjects of the findings of a kind, by window."""
+        """Subjects of all findings of a kind."""
         return [one.subject for one in self.solution.findings if one.kind == kind]
 
 

@@ -27,7 +27,7 @@ from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.truth import TrueEvent
 from controller.client import deploy, write_routes
 from controller.deploy_result import DeployResult
-from controller.fabric import Fabric, LinkEnd, cabling
+from controller.fabric import Fabric, Host, LinkEnd, cabling
 from controller.pipeline import Pipeline
 
 
@@ -198,30 +198,49 @@ def _switch_restart(event: SwitchRestart, lab: VirtualFabric, fabric: Fabric) ->
 def _grandmaster_failover(
     event: GrandmasterFailover, lab: VirtualFabric, fabric: Fabric, seed: int
 ) -> None:
-    back_ns = event.at_ns + event.takeover_ns
+    takeover_ns = event.at_ns + event.takeover_ns
     _record(
         lab,
         kind="grandmaster_silent",
         entity=fabric.ptp.grandmaster,
         from_true_ns=event.at_ns,
+        until_true_ns=event.back_ns,
     )
-    _record(lab, kind="grandmaster", entity=event.successor, from_true_ns=back_ns)
+    _record(
+        lab,
+        kind="grandmaster",
+        entity=event.successor,
+        from_true_ns=takeover_ns,
+        until_true_ns=event.back_ns,
+    )
+    grandmaster = fabric.host(fabric.ptp.grandmaster)
     successor = fabric.host(event.successor)
     clients = tuple(
         host for host in fabric.hosts if host.name not in (event.successor, fabric.ptp.grandmaster)
     )
 
+    def fall_silent() -> None:
+        assert lab.timing.transmitter is not None, "one host serves all clients itself"
+        lab.timing.transmitter.stop()
+
+    def serve(host: Host, followers: tuple[Host, ...], turn: int) -> None:
+        rng = stream(seed, Stream.EVENTS, turn)
+        lab.timing.transmitter = lab.timing.make_transmitter(host, followers, rng)
+        for client in followers:
+            lab.timing.clients[client.name].follow(host)
+
     def take_over() -> None:
         lab.timing.clients[event.successor].stop()
-        rng = stream(seed, Stream.EVENTS)
-        lab.timing.transmitter = lab.timing.make_transmitter(successor, clients, rng)
-        for client in clients:
-            lab.timing.clients[client.name].follow(successor)
+        serve(successor, clients, 0)
 
-    old = lab.timing.transmitter
-    assert old is not None, "the grandmaster serves all clients itself"
-    lab.engine.at(event.at_ns, old.stop)
-    lab.engine.at(back_ns, take_over)
+    def come_back() -> None:
+        fall_silent()
+        serve(grandmaster, (*clients, successor), 1)
+
+    lab.engine.at(event.at_ns, fall_silent)
+    lab.engine.at(takeover_ns, take_over)
+    if event.back_ns is not None:
+        lab.engine.at(event.back_ns, come_back)
 
 
 def _pfc_storm(event: PfcStorm, lab: VirtualFabric, fabric: Fabric) -> None:

@@ -106,16 +106,18 @@ def boundary_samples(
 def free_running_transmitters(
     exchanges: Exchanges, servos: Mapping[int, ServoLog], model: FabricModel
 ) -> Exchanges:
-    """The exchanges with t1 and t4 of boundary clocks in free-running time; servos by clock."""
+    """The exchanges with t1 and t4 of steered clocks in free-running time; servos by clock.
+
+    Boundary clocks are steered, and a host that took over from the grandmaster was.
+    """
     result = exchanges.copy()
     giver = np.array(
         [_clock_of_ip(model).get(int(ip), -1) for ip in exchanges["time_transmitter_ip"]], np.int64
     )
     for clock, log in servos.items():
-        if model.clocks[clock].kind is ClockKind.PTP:
-            mine = giver == clock
-            for stamp in ("t1_reference_ns", "t4_reference_ns"):
-                result[stamp][mine] = log.to_free_ns(result[stamp][mine])
+        mine = giver == clock
+        for stamp in ("t1_reference_ns", "t4_reference_ns"):
+            result[stamp][mine] = log.to_free_ns(result[stamp][mine])
     return result
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From hop records and exchanges to corrections: the one entry, `solve`."""
 
+from copy import deepcopy
+
 import numpy as np
 from scipy.special import gammaincc
 
@@ -10,6 +12,7 @@ from correction.measure import Measured, measure
 from correction.model import FabricModel
 from correction.publish import window_solution
 from correction.records import Exchanges, Hops, LinkSamples, Packets
+from correction.reference_holdover import hold_reference
 from correction.rows import correction_rows, jump_findings
 from correction.selection import Selection, select_bad_links
 from correction.solution import FabricSolution, Finding, LinkEstimates, SolveOptions
@@ -62,13 +65,22 @@ def solve_samples(
     options: SolveOptions | None = None,
 ) -> FabricSolution:
     """The same from link samples."""
-    counters = counters or JoinCounters()
-    measured = measure(samples, model, windows, counters)
+    counters, options = counters or JoinCounters(), options or SolveOptions()
+    joined = deepcopy(counters)
+    solution = _solve_measured(measure(samples, model, windows, counters), counters, options)
+    held = hold_reference(solution, samples, options)
+    if held is None:
+        return solution
+    measured = measure(held.samples, held.model, windows, joined, held.windows)
+    return _solve_measured(measured, joined, options)
+
+
+def _solve_measured(
+    measured: Measured, counters: JoinCounters, options: SolveOptions
+) -> FabricSolution:
     selection = selected(measured)
     verdict = fabric_verdict(measured, selection)
-    return assemble(
-        measured, selection, verdict, counters=counters, options=options or SolveOptions()
-    )
+    return assemble(measured, selection, verdict, counters=counters, options=options)
 
 
 def selected(measured: Measured) -> Selection:

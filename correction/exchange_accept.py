@@ -35,6 +35,9 @@ REJECT_OF_JUMP = {
 _Rejecting = Callable[[Bools, Reject], None]
 _IDENTIFYING = [name for name in EXCHANGE_DTYPE.names or () if name not in ("c1_ns", "c2_ns")]
 
+CHOSEN_BY = 2
+"""Clients that follow a host which nobody declared: one alone may be wrong."""
+
 
 def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCounters) -> Exchanges:
     """The exchanges that can be true, once each, and that are of the clocks they claim.
@@ -61,8 +64,10 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     reject(claimed != exchanges["client_ip"].astype(np.int64), Reject.EXCHANGE_WRONG_CLIENT)
     transmitter = exchanges["time_transmitter_ip"].astype(np.int64)
     serving = address[transmitters(model)]
-    own = np.isin(claimed, serving) & (claimed == transmitter)
-    reject(~np.isin(transmitter, serving) | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
+    chosen = _chosen(exchanges, told & (claimed != transmitter), model)
+    known = np.isin(transmitter, serving) | np.isin(transmitter, chosen)
+    own = known & (claimed == transmitter)
+    reject(~known | own, Reject.EXCHANGE_WRONG_TRANSMITTER)
     _reject_by_delay(exchanges, model, reject)
     reject(_repeated(exchanges, told), Reject.EXCHANGE_DUPLICATE)
     reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
@@ -70,8 +75,19 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     return accepted[np.argsort(repack_fields(accepted[_IDENTIFYING]), kind="stable")]
 
 
+def _chosen(exchanges: Exchanges, told: Bools, model: FabricModel) -> NDArray[np.int64]:
+    """Addresses of hosts that CHOSEN_BY clients or more name as their time transmitter: one that
+    took over from the grandmaster. It ties clocks together; the reference does not move."""
+    named = np.stack([exchanges["time_transmitter_ip"], exchanges["client"]])[:, told]
+    pairs = np.unique(named.astype(np.int64), axis=1)
+    hosts = [clock.ip for clock in model.clocks if clock.kind is ClockKind.NIC]
+    addresses, clients = np.unique(pairs[0], return_counts=True)
+    chosen: NDArray[np.int64] = addresses[(clients >= CHOSEN_BY) & np.isin(addresses, hosts)]
+    return chosen
+
+
 def transmitters(model: FabricModel) -> NDArray[np.int64]:
-    """Clocks that exchanges may name: the reference, or all of several, and boundary clocks."""
+    """Clocks that any exchange may name: the reference, or all of several, and boundary clocks."""
     several = [one.clock for one in model.references] or [model.reference]
     several += [n for n, clock in enumerate(model.clocks) if clock.kind is ClockKind.PTP]
     return np.array(several, np.int64)

@@ -47,6 +47,8 @@ class Measured:
     in_loop: Bools
     """[link]: its asymmetry shows in some loop."""
     misfits: Misfits
+    held: Bools
+    """[window]: the reference's time is only predicted."""
     class_findings: tuple[ClassFinding, ...]
 
     @property
@@ -62,9 +64,16 @@ class Measured:
 
 
 def measure(
-    samples: LinkSamples, model: FabricModel, windows: Int64s, counters: JoinCounters
+    samples: LinkSamples,
+    model: FabricModel,
+    windows: Int64s,
+    counters: JoinCounters,
+    held: Bools | None = None,
 ) -> Measured:
-    """From samples to one equation per link and window, and the causality constraints."""
+    """From samples to one equation per link and window, and the causality constraints.
+
+    `held`: windows in which the reference's time is only predicted.
+    """
     windows = np.asarray(windows, np.int64).reshape(-1, 2)
     window_s = (windows[:, 1] - windows[:, 0]) / NS_PER_S
     prepared = prepare(samples, model, windows, counters)
@@ -86,7 +95,7 @@ def measure(
     equations, one_way_sd_ns = with_one_way(equations, fit, instants, model, usable)
     model = with_firm_links(model, one_way_sd_ns > 0.0)
     unknowns = constants(model, one_way_sd_ns)
-    in_loop = loop_links(link_ends(model), np.any(equations.known, axis=0), len(model.clocks))
+    in_loop = _in_loop(equations, model)
     return Measured(
         model=model,
         windows=windows,
@@ -102,5 +111,14 @@ def measure(
         long_round_trips=long_round_trips(equations, model, in_loop),
         in_loop=in_loop,
         misfits=misfits,
+        held=np.zeros(len(windows), np.bool_) if held is None else held,
         class_findings=class_findings,
     )
+
+
+def _in_loop(equations: Equations, model: FabricModel) -> Bools:
+    """[link]: it lies in a loop of some window; links of different windows make none."""
+    result = np.zeros(len(model.links), np.bool_)
+    for known in np.unique(equations.known, axis=0):
+        result |= loop_links(link_ends(model), known, len(model.clocks))
+    return result

@@ -99,6 +99,7 @@ def window_solution(
         bound_conditional_ns=clocks.conditional_ns,
         status=clocks.status,
         reason=tuple(clocks.reason),
+        held=bool(measured.held[w]),
         read_local_ns=measured.prepared.disturbed.read_local_ns[w],
     )
     return solution, tuple(findings)

@@ -73,11 +73,13 @@ def _reach_ns(
     """How far a row may be used on one side; `neighbours` are the windows there, nearest first.
 
     Not into a window in which the clock moved, nor across a jump: on which side of it a reading
-    lies cannot be told.
+    lies cannot be told. Not at all where the reference itself is only predicted.
     """
     half = _half_ns(window)
     if neighbours and neighbours[0].status[clock] == Status.INCONSISTENT:
         return half
+    if window.held:
+        return half + EDGE_NS
     other = next((one for one in neighbours if one.status[clock] in JUDGED), None)
     if other is not None:
         early, late = sorted((window, other), key=lambda one: one.start_collector_ns)

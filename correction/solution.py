@@ -55,6 +55,9 @@ class WindowSolution:
     """A `Status` each."""
     reason: tuple[str, ...]
     """Why a clock is not OK, or OK with a wide conditional bound; empty for the others."""
+    held: bool
+    """The reference showed nothing: its time is what a clock predicts of it (`reference_holdover`),
+    so that the rates against it are older than the window."""
     read_local_ns: Int64s
     """[clock, 2, 2]: first and last reading in this window, and the same of the stamps that lie
     across a jump; NO_TSTAMP_NS where there are none."""

@@ -88,6 +88,8 @@ class GrandmasterFailover:
     successor: str
     takeover_ns: int
     """Announce timeout and election."""
+    back_ns: int | None = None
+    """When the old one is there again, and serves all as before; None: never. In virtual time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 COVERED_SHARE = 0.999
 ORACLE_RATIO = 1.5
+BOUND_NS = 45.0
+"""Conditional bound of hosts on a small fabric of which nothing is missing, median."""
 
 Clocks = Callable[["Estimates"], tuple[str, ...]]
 """Which clocks a limit is about."""
@@ -31,9 +33,29 @@ def hosts(estimates: "Estimates") -> tuple[str, ...]:
     return estimates.hosts
 
 
+def decidable(estimates: "Estimates") -> tuple[str, ...]:
+    """The nodes that the prior determines."""
+    return tuple(name for name in estimates.nodes if name not in estimates.undecidable)
+
+
+def only(*names: str) -> Clocks:
+    """These nodes."""
+    return lambda _: names
+
+
 def all_but(*left_out: str) -> Clocks:
     """All nodes but these."""
     return lambda estimates: tuple(name for name in estimates.nodes if name not in left_out)
+
+
+def behind(*leaves: str) -> Clocks:
+    """These leaves and their hosts."""
+    return lambda estimates: tuple(name for leaf in leaves for name in estimates.behind(leaf))
+
+
+def not_behind(*leaves: str) -> Clocks:
+    """All nodes but these leaves and their hosts."""
+    return lambda estimates: all_but(*behind(*leaves)(estimates))(estimates)
 
 
 def covered(clocks: Clocks = nodes, of: str = "") -> Limit:
@@ -49,45 +71,50 @@ def covered(clocks: Clocks = nodes, of: str = "") -> Limit:
     )
 
 
-def unflagged(clocks: Clocks = nodes, of: str = " hosts and switches") -> Limit:
-    """These are determined in every window."""
-
-    def measure(evidence: "Evidence") -> float:
-        return evidence.estimates.flagged(clocks(evidence.estimates))
-
-    return Limit(name=f"flagged{of}", measure=measure, at_most=0.0)
-
-
-def flagged(clocks: Clocks, count: int, of: str) -> Limit:
+def flagged(clocks: Clocks, of: str, count: int = 0) -> Limit:
     """So many of these are not determined, or not answered for, in some window."""
 
     def measure(evidence: "Evidence") -> float:
         return evidence.estimates.flagged(clocks(evidence.estimates))
 
-    return Limit(name=f"flagged{of}", measure=measure, at_least=float(count), at_most=float(count))
+    return Limit(
+        name=f"flagged: {of}", measure=measure, at_least=float(count), at_most=float(count)
+    )
 
 
-def recovered(event_ns: int, windows: int, clocks: Clocks = nodes, of: str = "all") -> Limit:
-    """So many windows after an event at most, its own not counted, conditional bounds hold."""
+def recovered(event_ns: int, *, windows: int, clocks: Clocks = nodes, of: str = "all") -> Limit:
+    """After at most so many windows, the first being the event's own, conditional bounds hold."""
 
     def measure(evidence: "Evidence") -> float:
         estimates = evidence.estimates
         return estimates.windows_to_recover(event_ns, clocks(estimates))
 
     return Limit(
-        name=f"windows from the event's own until conditional bounds of {of} hold for good",
+        name=f"windows after the event until bounds of {of} hold for good",
         measure=measure,
         at_most=float(windows),
     )
 
 
-def median_conditional(at_most_ns: float, clocks: Clocks = hosts, of: str = "hosts") -> Limit:
-    """Their conditional bound is worth something."""
+def conditional_bound(
+    of: str,
+    clocks: Clocks = hosts,
+    *,
+    window: int | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Limit:
+    """Median of their conditional bounds, in all windows or in one (negative: from the last)."""
 
     def measure(evidence: "Evidence") -> float:
-        return evidence.estimates.median_conditional_ns(clocks(evidence.estimates))
+        return evidence.estimates.median_conditional_ns(clocks(evidence.estimates), window)
 
-    return Limit(name=f"conditional bound of {of}, median, ns", measure=measure, at_most=at_most_ns)
+    return Limit(
+        name=f"conditional bound of {of}, median, ns",
+        measure=measure,
+        at_least=at_least,
+        at_most=at_most,
+    )
 
 
 HARD = Limit(
@@ -102,7 +129,7 @@ ORACLE = Limit(
     measure=lambda e: e.estimates.rms_over_oracle(),
     at_most=ORACLE_RATIO,
 )
-UNFLAGGED = unflagged()
+UNFLAGGED = flagged(decidable, "hosts and switches that the prior determines")
 NO_FALSE_LINK = Limit(
     name="links falsely called asymmetric",
     measure=lambda e: e.estimates.false_links(),
@@ -113,6 +140,7 @@ EVERY_BAD_LINK = Limit(
     measure=lambda e: e.estimates.missed_links(),
     at_most=0.0,
 )
+USEFUL = conditional_bound("hosts", at_most=BOUND_NS)
 
-DETERMINED = (HARD, COVERED, ORACLE, UNFLAGGED, NO_FALSE_LINK, median_conditional(40.0))
+DETERMINED = (HARD, COVERED, ORACLE, UNFLAGGED, NO_FALSE_LINK, USEFUL)
 """Where the prior holds and all that it needs is measured."""

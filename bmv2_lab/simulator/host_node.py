@@ -56,7 +56,7 @@ class HostNode:
         self._free_ns: list[int] = []
         self._wires: list[Wire] = []
         self._ports: list[LosslessPort] = []
-        self._handlers: dict[int, OnFrame] = {}
+        self._handlers: dict[int, list[OnFrame]] = {}
 
     def attach(self, wire: Wire, port: LosslessPort | None = None) -> None:
         """Cable the NIC's next port; `port`: its queues, where they can be paused."""
@@ -66,8 +66,8 @@ class HostNode:
             self._ports.append(port)
 
     def handle(self, udp_dst_port: int, on_frame: OnFrame) -> None:
-        """Give frames to this UDP port, or of the EtherType of PTP, to `on_frame`."""
-        self._handlers[udp_dst_port] = on_frame
+        """Give frames to this UDP port, or of the EtherType of PTP, to `on_frame` as well."""
+        self._handlers.setdefault(udp_dst_port, []).append(on_frame)
 
     def send(self, frame: bytes, on_sent: OnSent | None = None) -> None:
         """Queue a frame in the NIC; `on_sent` gets the stamp when its first bit leaves."""
@@ -86,11 +86,13 @@ class HostNode:
         kind = int.from_bytes(frame[ETHER_TYPE], "big")
         if kind != ETHER_TYPE_PTP:
             kind = int.from_bytes(frame[UDP_DST_PORT], "big")
-        handler = self._handlers.get(kind)
-        if handler is None:
+        handlers = self._handlers.get(kind, ())
+        if not handlers:
             self.unknown += 1
             return
-        handler(frame, self.stamp_ns(stamp_true_ns))
+        stamp_ns = self.stamp_ns(stamp_true_ns)
+        for handler in handlers:
+            handler(frame, stamp_ns)
 
     def stamp_ns(self, true_ns: int) -> int:
         """Read the PHC at a true instant, which is remembered for scoring."""

@@ -125,7 +125,6 @@ class PtpClient:
         self._dscp = dscp
         self._identity = clock_identity(host.mac)
         self._ethernet = ptp.ethernet is EthernetPtp.TREE
-        self._stopped = False
         self.follow(transmitter)
         self._servo = PiServo(interval_ns / 1e9)
         self._rng = rng
@@ -138,6 +137,7 @@ class PtpClient:
 
     def follow(self, transmitter: Host) -> None:
         """Take the time from this host from now on."""
+        self._stopped = False
         self._transmitter = transmitter
         self._transmitter_identity = clock_identity(transmitter.mac)
         self._path = (

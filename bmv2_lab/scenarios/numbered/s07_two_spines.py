@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
-from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK
+from bmv2_lab.scenarios.estimate_limits import DETERMINED
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -52,6 +52,16 @@ SCENARIOS = (
                 at_most=50.0,
             ),
         ),
-        estimate_limits=(HARD, COVERED, NO_FALSE_LINK),
+        estimate_limits=(
+            *DETERMINED,
+            Limit(
+                name="nodes of its leaf that are not flagged",
+                measure=lambda e: float(
+                    len(e.estimates.undecidable)
+                    - e.estimates.flagged(tuple(e.estimates.undecidable))
+                ),
+                at_most=0.0,
+            ),
+        ),
     ),
 )

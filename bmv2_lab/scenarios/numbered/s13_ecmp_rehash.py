@@ -8,7 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import NS_PER_MS, SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import Rehash
-from bmv2_lab.scenarios.estimate_limits import DETERMINED
+from bmv2_lab.scenarios.estimate_limits import DETERMINED, recovered
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -55,6 +55,6 @@ SCENARIOS = (
                 at_least=0.1,
             ),
         ),
-        estimate_limits=DETERMINED,
+        estimate_limits=(*DETERMINED, recovered(AT_NS, windows=0)),
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import DECODED, INTACT, NS_PER_MS, SMALL, TRANSFERRED, TRUE_STAMPS
 from bmv2_lab.scenarios.disturbances import LinkFlap
-from bmv2_lab.scenarios.estimate_limits import DETERMINED
+from bmv2_lab.scenarios.estimate_limits import DETERMINED, recovered
 from bmv2_lab.scenarios.limits import Limit
 from controller.fabric import LinkEnd
 
@@ -90,6 +90,6 @@ SCENARIOS = (
             Limit(name="flows of other spines moved, share", measure=moved_elsewhere, at_most=0.0),
             Limit(name="flows back on their path, share", measure=returned_share, at_least=1.0),
         ),
-        estimate_limits=DETERMINED,
+        estimate_limits=(*DETERMINED, recovered(FLAP.down_ns, windows=0)),
     ),
 )

@@ -8,7 +8,17 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import DECODED, INTACT, NS_PER_MS, SMALL, TRANSFERRED
 from bmv2_lab.scenarios.disturbances import SwitchRestart
-from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK, ORACLE
+from bmv2_lab.scenarios.estimate_limits import (
+    COVERED,
+    HARD,
+    NO_FALSE_LINK,
+    ORACLE,
+    USEFUL,
+    all_but,
+    flagged,
+    only,
+    recovered,
+)
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -80,6 +90,15 @@ SCENARIOS = (
                 at_least=1.0,
             ),
         ),
-        estimate_limits=(HARD, COVERED, ORACLE, NO_FALSE_LINK),
+        estimate_limits=(
+            HARD,
+            COVERED,
+            ORACLE,
+            NO_FALSE_LINK,
+            USEFUL,
+            flagged(only(RESTART.switch), "the spine", 1),
+            flagged(all_but(RESTART.switch), "all others"),
+            recovered(RESTART.at_ns, windows=1),
+        ),
     ),
 )

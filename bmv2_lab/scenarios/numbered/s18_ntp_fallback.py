@@ -8,7 +8,16 @@ import numpy as np
 
 from bmv2_lab.scenarios.common import NS_PER_MS, SMALL, SOUND
 from bmv2_lab.scenarios.disturbances import NtpFallback
-from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK, ORACLE
+from bmv2_lab.scenarios.estimate_limits import (
+    COVERED,
+    HARD,
+    NO_FALSE_LINK,
+    ORACLE,
+    USEFUL,
+    all_but,
+    flagged,
+    only,
+)
 from bmv2_lab.scenarios.limits import Limit
 
 if TYPE_CHECKING:
@@ -68,6 +77,14 @@ SCENARIOS = (
                 at_least=20.0,
             ),
         ),
-        estimate_limits=(HARD, COVERED, ORACLE, NO_FALSE_LINK),
+        estimate_limits=(
+            HARD,
+            COVERED,
+            ORACLE,
+            NO_FALSE_LINK,
+            USEFUL,
+            flagged(only(FALLBACK.host), "the host", 1),
+            flagged(all_but(FALLBACK.host), "all others"),
+        ),
     ),
 )

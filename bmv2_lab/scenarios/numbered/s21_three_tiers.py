@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
-from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, NO_FALSE_LINK
+from bmv2_lab.scenarios.estimate_limits import DETERMINED, EVERY_BAD_LINK
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Topology
 
@@ -50,6 +50,6 @@ SCENARIOS = (
                 at_most=5.0,
             ),
         ),
-        estimate_limits=(HARD, COVERED, NO_FALSE_LINK),
+        estimate_limits=(*DETERMINED, EVERY_BAD_LINK),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import DECODED, INTACT, NOTHING_LOST, SMALL, TRANSFERRED
-from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, ORACLE
+from bmv2_lab.scenarios.estimate_limits import COVERED, HARD, ORACLE, UNFLAGGED, conditional_bound
 from bmv2_lab.scenarios.limits import Limit
 from controller.fabric import LinkEnd
 from correction.records import TRAFFIC_ROCE
@@ -73,6 +73,12 @@ SCENARIOS = (
                 at_most=5_000.0,
             ),
         ),
-        estimate_limits=(HARD, COVERED, ORACLE),
+        estimate_limits=(
+            HARD,
+            COVERED,
+            ORACLE,
+            UNFLAGGED,
+            conditional_bound("hosts", at_most=200.0),
+        ),
     ),
 )

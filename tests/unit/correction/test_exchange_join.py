@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchanges joined to their own packets; bad, stale and doubtful ones are counted, never used."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from correction.exchange_accept import accept_exchanges
 from correction.links import JoinCounters, Reject, link_samples
 from correction.records import NO_TSTAMP_NS, TRAFFIC_PTP
 from tests.support.synthetic_fabric import Run, Setup, draw
@@ -148,3 +151,21 @@ def test_an_identity_of_two_clients_is_of_nobody(run: Run) -> None:
     run.exchanges["delay_req_clock_identity"] = 0x0A000002
     counters = _counters(run)
     assert counters.rejected == {Reject.EXCHANGE_WRONG_IDENTITY: len(run.exchanges)}
+
+
+def test_a_host_that_two_clients_follow_is_a_time_transmitter() -> None:
+    """It took over from the grandmaster: its rows are accepted. One client alone that names another
+    host is refused."""
+    run = draw(8, replace(SMALL, leaves=4))
+    h2, h3, h4 = 1, 2, 3
+    taken_over = run.model.clocks[h2]
+    for followers, refused in (([h3], True), ([h3, h4], False)):
+        exchanges = run.exchanges.copy()
+        mine = np.isin(exchanges["client"], followers)
+        exchanges["time_transmitter_ip"][mine] = taken_over.ip
+        counters = JoinCounters()
+        accepted = accept_exchanges(exchanges, run.model, counters)
+        named = accepted["time_transmitter_ip"] == taken_over.ip
+        assert np.count_nonzero(named) == (0 if refused else np.count_nonzero(mine))
+        wrong = counters.rejected.get(Reject.EXCHANGE_WRONG_TRANSMITTER, 0)
+        assert wrong == (np.count_nonzero(mine) if refused else 0)
