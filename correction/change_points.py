@@ -91,7 +91,8 @@ def find_change_points(
     np.maximum.at(high, pair, time_s)
     at = (time_s - low[pair]) / np.maximum(high - low, 1e-9)[pair]
     quantum_ns = max((clock.stamp_unit_ns for clock in model.clocks), default=1)
-    both = _directions(line, at, _clipped(fit), 2 * count, float(quantum_ns))
+    order = fit.order  # envelopes of one line lie side by side
+    both = _directions(line[order], at[order], _clipped(fit)[order], 2 * count, float(quantum_ns))
     step = both.step_ns * np.tile([1.0, -1.0], count)  # of b - a
     there, back = step[:, 0::2], step[:, 1::2]
     w_there, w_back = both.weight[:, 0::2], both.weight[:, 1::2]
@@ -130,13 +131,15 @@ def _clipped(fit: Fit) -> Float64s:
 def _directions(
     line: NDArray[np.int64], at: Float64s, r: Float64s, count: int, quantum_ns: float
 ) -> _Direction:
-    """Least squares of offset, slope and step at each instant, for all directed links at once."""
-    order = np.argsort(line, kind="stable")
+    """Least squares of offset, slope and step at each instant, for all directed links at once.
+
+    Samples lie line by line.
+    """
     number = np.bincount(line, minlength=count)
     start = np.concatenate([[0], np.cumsum(number)])
     shape = (len(FRACTIONS), count)
     size, rest, strength = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    _best_steps(at[order], r[order], start, FRACTIONS, SAMPLES_MIN, SIDE_MIN, size, rest, strength)
+    _best_steps(at, r, start, FRACTIONS, SAMPLES_MIN, SIDE_MIN, size, rest, strength)
     able = strength > 0.0
     degrees = np.maximum(number - 3.0, 0.0)
     own = rest / np.maximum(number - 3.0, 1.0)

@@ -84,10 +84,17 @@ LinkWindows = NDArray[np.void]
 class LinkWindowing:
     """Gathers link samples and gives the envelopes of the windows that have ended."""
 
-    def __init__(self, model: FabricModel, *, window_ns: int, late_ns: int) -> None:
+    def __init__(
+        self,
+        model: FabricModel,
+        *,
+        window_ns: int,
+        late_ns: int,
+        samples_max: int = SAMPLES_PER_GROUP_MAX,
+    ) -> None:
         self._model = model
         self._rows = WindowedRows(
-            window_ns=window_ns, late_ns=late_ns, rows_per_group_max=SAMPLES_PER_GROUP_MAX
+            window_ns=window_ns, late_ns=late_ns, rows_per_group_max=samples_max
         )
         self.counters = JoinCounters()
         """What was left out of the fits, by reason."""

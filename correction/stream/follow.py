@@ -21,7 +21,12 @@ from correction.boundary_clocks import (
 )
 from correction.cross_stamps import CrossStamps
 from correction.exchange_accept import accept_exchanges
-from correction.link_windows import LINK_WINDOW_DTYPE, LinkWindowing, LinkWindows
+from correction.link_windows import (
+    LINK_WINDOW_DTYPE,
+    SAMPLES_PER_GROUP_MAX,
+    LinkWindowing,
+    LinkWindows,
+)
 from correction.links import JoinCounters, Reject, link_samples
 from correction.links_fast import FabricSampler
 from correction.model import ClockKind, FabricModel
@@ -97,7 +102,9 @@ class Follower:
         window_ns: int = WINDOW_NS,
         late_ns: int = LATE_NS,
         holdover_ns: int = HOLDOVER_NS,
+        samples_max: int = SAMPLES_PER_GROUP_MAX,
     ) -> None:
+        """samples_max: kept of each directed link, queue and length class in a window."""
         self.window_ns, self.late_ns, self.holdover_ns = window_ns, late_ns, holdover_ns
         self.declared = declared
         self.counters = FollowCounters()
@@ -117,7 +124,9 @@ class Follower:
         self.tracker = FabricTracker(self.model)
         self.coverage = Coverage.new(len(self.model.clocks))
         self._sampler = FabricSampler(declared)
-        self._windowing = LinkWindowing(self.model, window_ns=window_ns, late_ns=0)
+        self._windowing = LinkWindowing(
+            self.model, window_ns=window_ns, late_ns=0, samples_max=samples_max
+        )
         self._ptp = PtpPackets(window_ns)
         self._exchanges = PendingExchanges()
         self._link_windows: dict[int, list[LinkWindows]] = {}
