@@ -35,9 +35,13 @@ from correction.solution import FabricSolution
 from correction.sources import gather
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
 from correction.windows import telemetry_windows
+from tempotrace.errors import InputError
 from tempotrace.unreported_clients import solve_with_unreported
 from tracing_core.model import ClockStatus, Correction, LinkEstimate
 from tracing_core.store import Store, links_of, nodes_of
+
+LINKS_MAX = 2_000
+"""Of a recording that is solved as a whole: matrices over links, and two minutes at this size."""
 
 _CLOCK_STATUS = {
     Status.OK: ClockStatus.SYNCHRONISED,
@@ -105,6 +109,11 @@ def analyse(
         if clock_pairs is None
         else free_running_stamps(read_clock_pairs(clock_pairs, clients), servos),
     )
+    if len(gathered.model.links) > LINKS_MAX:
+        raise InputError(
+            f"{fabric.name}: {len(gathered.model.links)} links; a recording is solved as a whole "
+            f"for up to {LINKS_MAX}, larger fabrics window by window (tempotrace correct follow)"
+        )
     injected = _injected(fabric, link_delays)
     gathered, solution = solve_with_unreported(
         fabric, collection, gathered, free, windows, injected

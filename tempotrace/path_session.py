@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers about paths from one recording, as `tempotrace correct paths` asks for them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from controller.fabric import ROCE_UDP_PORT
+from controller.fabric import PTP_EVENT_UDP_PORT, ROCE_UDP_PORT
 from controller.path_prediction import HashCheck, PathPredictor, check_hash
 from controller.ptp_paths import Choice, ptp_candidates, rank_choices, roce_candidates
 from correction.association_delays import Association, associations
@@ -21,6 +22,17 @@ from tempotrace.errors import InputError
 from tempotrace.path_documents import PathDocuments, hash_document
 
 PATHS_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtpFreedom:
+    """What a PTP association may use instead of its declared addresses and port 319."""
+
+    client_addresses: tuple[int, ...] = ()
+    reference_addresses: tuple[int, ...] = ()
+    client_ports: range | None = None
+    flow_labels: range | None = None
+    """With IPv6."""
 
 
 class PathSession:
@@ -87,10 +99,21 @@ class PathSession:
         candidates = roce_candidates(fabric, source, destination)
         return rank_choices(candidates, fabric, self._predictor, self._delays)
 
-    def ptp_choices(self, client: str, addresses: list[int]) -> tuple[Choice, ...]:
-        """Declared and further addresses of the client."""
+    def ptp_choices(self, client: str, free: PtpFreedom) -> tuple[Choice, ...]:
+        """What leads elsewhere; ports beside 319."""
         fabric = self._analysis.fabric
-        candidates = ptp_candidates(fabric, client, client_addresses=addresses)
+        for name in (fabric.ptp.grandmaster, client) if free.flow_labels is not None else ():
+            if fabric.host(name).ipv6 is None:
+                raise InputError(f"correct paths: --flow-labels: {name} has no IPv6 address")
+        ports = (PTP_EVENT_UDP_PORT, *(free.client_ports or ()))
+        candidates = ptp_candidates(
+            fabric,
+            client,
+            client_addresses=free.client_addresses,
+            reference_addresses=free.reference_addresses,
+            client_ports=dict.fromkeys(ports),
+            flow_labels=free.flow_labels,
+        )
         return rank_choices(candidates, fabric, self._predictor, self._delays)
 
     def document(

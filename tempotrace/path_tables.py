@@ -50,9 +50,31 @@ class PathTables:
             elif not one.spans:
                 table.add_row(name, "0", "unknown", "", "", "", one.reason)
         console.print(table)
+        self._association_changes(found)
         for one in found if detailed else ():
             if one.asymmetry is not None:
                 self._pair(one.asymmetry)
+
+    def _association_changes(self, found: tuple[Association, ...]) -> None:
+        """Where messages have gone another way since."""
+        changes = [(one, shift) for one in found for shift in one.shifts]
+        if not changes:
+            return
+        table = Table(title="changes of an association's paths")
+        table.add_column("client")
+        table.add_column("collector's time ns", overflow="fold")
+        for name in ("asymmetry before ns", "after ns", "change ns", "± ns"):
+            table.add_column(name, justify="right")
+        for one, shift in changes[:LINES_MAX]:
+            table.add_row(
+                self._documents.clock(one.client),
+                str(shift.at_collector_ns),
+                _text(shift.before.asymmetry.value_ns),
+                _text(shift.after.asymmetry.value_ns),
+                _text(shift.asymmetry_change.value_ns),
+                _text(shift.asymmetry_change.bound_hard_ns),
+            )
+        self._console.print(table)
 
     def flow(self, found: FlowDelay) -> None:
         """Paths and shares of one flow."""

@@ -15,10 +15,12 @@ from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
 from tempotrace.analysis import analyse, warn_of_refusals
 from tempotrace.commands.options import FabricFile, Json, LinkDelays
 from tempotrace.errors import InputError, one_line_errors
-from tempotrace.path_session import PathSession
+from tempotrace.path_session import PathSession, PtpFreedom
 from tempotrace.path_tables import PathTables
 from tempotrace.strict_json import strict_text
 
+RANGE_PATTERN = re.compile(r"(\d{1,7})-(\d{1,7})")
+FLOW_LABEL_MAX = 0xF_FFFF
 FLOW_PATTERN = re.compile(r"(?P<src>.+):(?P<src_port>\d+)-(?P<dst>.+):(?P<dst_port>\d+)")
 
 
@@ -43,6 +45,23 @@ def paths(
     address: Annotated[
         list[str] | None,
         typer.Option("--address", help="Further address of the client; may be repeated."),
+    ] = None,
+    reference_address: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reference-address", help="Further address of the grandmaster; may be repeated."
+        ),
+    ] = None,
+    client_ports: Annotated[
+        str | None,
+        typer.Option(
+            "--client-ports",
+            help="FIRST-LAST: UDP ports of the client's, where the grandmaster answers to them.",
+        ),
+    ] = None,
+    flow_labels: Annotated[
+        str | None,
+        typer.Option("--flow-labels", help="FIRST-LAST: IPv6 flow labels, where they are hashed."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -70,8 +89,15 @@ def paths(
             tables.choices(ranked)
     else:
         clients = session.associations(ptp)
-        further = [_address(analysis.fabric, text, "--address") for text in address or []]
-        ranked = session.ptp_choices(ptp, further) if choices and ptp else ()
+        free = PtpFreedom(
+            client_addresses=_addresses(analysis.fabric, address, "--address"),
+            reference_addresses=_addresses(
+                analysis.fabric, reference_address, "--reference-address"
+            ),
+            client_ports=_range(client_ports, "--client-ports", 0xFFFF),
+            flow_labels=_range(flow_labels, "--flow-labels", FLOW_LABEL_MAX),
+        )
+        ranked = session.ptp_choices(ptp, free) if choices and ptp else ()
         shifts = () if ptp else session.shifts(session.changes)
         document = session.document(clients=clients, shifts=shifts, ranked=ranked)
         if not as_json:
@@ -93,6 +119,23 @@ def _parse_flow(text: str, fabric: Fabric) -> Flow:
     traffic = TRAFFIC_PTP if PTP_EVENT_UDP_PORT in ports else TRAFFIC_ROCE
     ends = [_address(fabric, match[name], "--flow") for name in ("src", "dst")]
     return Flow(traffic, ends[0], ends[1], ports[0], ports[1], 0)
+
+
+def _addresses(fabric: Fabric, texts: list[str] | None, option: str) -> tuple[int, ...]:
+    return tuple(_address(fabric, text, option) for text in texts or ())
+
+
+def _range(text: str | None, option: str, last_max: int) -> range | None:
+    """FIRST-LAST, both included."""
+    if text is None:
+        return None
+    match = RANGE_PATTERN.fullmatch(text)
+    if match is None:
+        raise InputError(f"correct paths: {option} {text}: not FIRST-LAST")
+    first, last = int(match[1]), int(match[2])
+    if not first <= last <= last_max:
+        raise InputError(f"correct paths: {option} {text}: expected 0 to {last_max}, in order")
+    return range(first, last + 1)
 
 
 def _address(fabric: Fabric, text: str, option: str) -> int:

@@ -59,6 +59,8 @@ class Golden:
     """(leaf, spine): towards the spine and away from it, where it is not CABLE_NS."""
     back: int = BACK
     """Spine that Delay_Reqs hash onto."""
+    there_later: int = THERE
+    """Spine that Syncs hash onto in the second window."""
     delay_by_port: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """(switch, ingress port): what its transparent clock adds to PTP besides residence."""
     silent: tuple[str, ...] = ()
@@ -207,7 +209,7 @@ class _World:
             true_ns + ACCESS_NS,
             1,
             leaf,
-            THERE,
+            THERE if true_ns < START_NS + 10**9 else self._golden.there_later,
             11,
             port,
             there,
