@@ -20,8 +20,14 @@ from controller.switch_error import SwitchError
 class ChangingFabric(Protocol):
     """Whoever holds the sessions."""
 
-    fabric: Fabric
-    schema: fy.P4Schema
+    @property
+    def fabric(self) -> Fabric:
+        """The description in force."""
+
+    @property
+    def schema(self) -> fy.P4Schema:
+        """Of the new pipeline."""
+
     updates: dict[str, list[Update]]
     """What each switch was written."""
 

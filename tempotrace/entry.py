@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console script: loads the command line, and ends quietly when that is interrupted."""
 
+import os
 import sys
 
 from tempotrace.interrupt import EXIT_INTERRUPTED
@@ -8,6 +9,8 @@ from tempotrace.interrupt import EXIT_INTERRUPTED
 
 def main() -> None:
     """Run `tempotrace`; Ctrl-C while the parts are still being loaded is no traceback either."""
+    # gRPC tells every broken connection on standard error; we do where it matters.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         from tempotrace.cli import run
 

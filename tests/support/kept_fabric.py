@@ -78,7 +78,7 @@ async def park(fabric: Fabric) -> AsyncIterator[SwitchPark]:
 
 
 @dataclass
-class KeptFabric:
+class RunningKeeper:
     """A running keeper and what it told."""
 
     keeper: Keeper
@@ -124,7 +124,7 @@ async def kept(
     pipeline: Pipeline = PIPELINE,
     pipeline_change: PipelineChange | None = None,
     fabric: Fabric | None = None,
-) -> AsyncIterator[KeptFabric]:
+) -> AsyncIterator[RunningKeeper]:
     """A keeper at work on the switches."""
     events: list[Event] = []
     keeper = Keeper(
@@ -138,7 +138,7 @@ async def kept(
         on_event=events.append,
         draw=lambda: 0.5,
     )
-    running = KeptFabric(keeper, events, asyncio.create_task(keeper.run()))
+    running = RunningKeeper(keeper, events, asyncio.create_task(keeper.run()))
     try:
         await running.until(lambda: len(keeper.switches) == len(keeper.fabric.switches))
         yield running
