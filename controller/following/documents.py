@@ -197,22 +197,7 @@ def window_record(window: FollowedWindow) -> dict[str, Any]:
         "end_collector_ns": str(window.end_collector_ns),
         "prior": PRIOR,
         "inputs": _inputs(window),
-        "corrections": [
-            {
-                "clock": one.clock,
-                "valid_from_local_ns": str(one.valid_from_local_ns),
-                "valid_to_local_ns": str(one.valid_to_local_ns),
-                "anchor_local_ns": str(one.anchor_local_ns),
-                "offset_ns": str(one.offset_ns),
-                "rate_ppb": one.rate_ppb,
-                "bound_hard_ns": one.bound_hard_ns,
-                "bound_conditional_ns": one.bound_conditional_ns,
-                "method": one.method,
-                "status": one.status.value,
-                "reason": one.reason,
-            }
-            for one in corrections_of(window)
-        ],
+        "corrections": [correction_document(one) for one in corrections_of(window)],
         "links": []
         if tracked is None
         else [
@@ -223,6 +208,23 @@ def window_record(window: FollowedWindow) -> dict[str, Any]:
             {"kind": one.kind, "subject": one.subject, "detail": one.detail}
             for one in findings_of(window)
         ],
+    }
+
+
+def correction_document(row: Correction) -> dict[str, Any]:
+    """One row, stamps in strings."""
+    return {
+        "clock": row.clock,
+        "valid_from_local_ns": str(row.valid_from_local_ns),
+        "valid_to_local_ns": str(row.valid_to_local_ns),
+        "anchor_local_ns": str(row.anchor_local_ns),
+        "offset_ns": str(row.offset_ns),
+        "rate_ppb": row.rate_ppb,
+        "bound_hard_ns": row.bound_hard_ns,
+        "bound_conditional_ns": row.bound_conditional_ns,
+        "method": row.method,
+        "status": row.status.value,
+        "reason": row.reason,
     }
 
 

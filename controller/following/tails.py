@@ -34,8 +34,10 @@ LOOK_BACK = 4_096
 class LineTail:
     """Yields (number of the line, its bytes) of a file that grows."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, whole: bool = False) -> None:
+        """whole: from the beginning, however long the file is."""
         self._path = path
+        self._whole = whole
         self._inode = -1
         self._offset = self._number = 0
         self._rest = b""
@@ -49,7 +51,7 @@ class LineTail:
         if status.st_ino != self._inode or status.st_size < self._offset:
             self._inode, self._offset, self._number, self._rest = status.st_ino, 0, 0, b""
         with self._path.open("rb") as file:
-            if self._offset == 0 and status.st_size > BACKLOG_BYTES:
+            if self._offset == 0 and status.st_size > BACKLOG_BYTES and not self._whole:
                 yield from self._header(file.readline(LINE_BYTES_MAX))
                 file.seek(status.st_size - BACKLOG_BYTES)
                 file.readline()
@@ -73,9 +75,14 @@ class PtpTail:
     """`exchanges.jsonl` into a follower."""
 
     def __init__(
-        self, path: Path, *, time_transmitter: str | None, warn: Callable[[str], None]
+        self,
+        path: Path,
+        *,
+        time_transmitter: str | None,
+        warn: Callable[[str], None],
+        whole: bool = False,
     ) -> None:
-        self._tail, self._path = LineTail(path), path
+        self._tail, self._path = LineTail(path, whole=whole), path
         self._warn = warn
         self.time_transmitter = time_transmitter
         self._newest: dict[str, Adjustment] = {}
@@ -134,8 +141,8 @@ def _add_servo(follower: Follower, clock: int, rows: np.ndarray) -> None:
 class ClockPairTail:
     """`clock_pairs.jsonl` into a follower."""
 
-    def __init__(self, path: Path, *, warn: Callable[[str], None]) -> None:
-        self._tail, self._path = LineTail(path), path
+    def __init__(self, path: Path, *, warn: Callable[[str], None], whole: bool = False) -> None:
+        self._tail, self._path = LineTail(path, whole=whole), path
         self._warn = warn
         self._index: Mapping[str, int] = {}
         self._lines: ClockPairLines | None = None

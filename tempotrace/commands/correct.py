@@ -15,6 +15,7 @@ from correction.correction_fields import ClientFields
 from correction.link_bounds import link_bounds
 from correction.links import Reject
 from tempotrace.analysis import (
+    LINKS_MAX,
     Analysis,
     analyse,
     correction_rows,
@@ -28,7 +29,8 @@ from tempotrace.commands.correct_follow import follow
 from tempotrace.commands.correct_paths import paths
 from tempotrace.commands.correct_plan import plan_command
 from tempotrace.commands.options import FabricFile, Json, LinkDelays
-from tempotrace.errors import one_line_errors
+from tempotrace.errors import InputError, one_line_errors
+from tempotrace.followed import run_followed
 from tempotrace.strict_json import strict_text
 from tracing_core.corrections import CorrectionTable
 
@@ -63,7 +65,15 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Decode, join and solve; print clocks and asymmetric links."""
-    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs, link_delays)
+    description = load_fabric(fabric)
+    if len(description.links) > LINKS_MAX:
+        if certificate is not None or link_delays is not None:
+            raise InputError(
+                f"correct run: --certificate and --link-delays go with up to {LINKS_MAX} links"
+            )
+        run_followed(description, reports, exchanges, clock_pairs, out, as_json=as_json)
+        return
+    analysis = analyse(description, reports, exchanges, clock_pairs, link_delays)
     warn_of_refusals(analysis)
     document = corrections_document(analysis)
     if out is not None:
