@@ -34,6 +34,10 @@ RESOURCE_TENANT = "tempotrace.tenant"
 RESOURCE_CLOCK_DOMAIN = "tempotrace.clock.domain"
 """Resource attribute that names the clock all stamps of the resource's spans are on."""
 
+JOB_ATTRIBUTE = "tempotrace.job"
+STEP_ATTRIBUTE = "tempotrace.step"
+"""Attributes of the root span of a training step: the job's name and the step's number."""
+
 
 @unique
 class SpanKind(IntEnum):

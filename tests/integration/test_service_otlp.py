@@ -285,7 +285,7 @@ def test_the_otlp_port_serves_otlp_alone(store: Store) -> None:
 
 def test_a_store_that_fails_asks_for_a_retry(store: Store, client: httpx.Client) -> None:
     """Spans that could not be stored are not acknowledged: 503, Retry-After and a Status."""
-    store.engine.command("DROP TABLE spans")
+    store.engine.command("DROP TABLE span_rows")
     response = client.post("/v1/traces", content=one_span_request(), headers=PROTOBUF)
     assert response.status_code == 503
     assert int(response.headers["retry-after"]) >= 1

@@ -40,18 +40,21 @@ def decode_message(request: ExportTraceServiceRequest, *, tenant: str) -> Decode
     spans: list[Span] = []
     rejections = Rejections()
     for resource_spans in request.resource_spans:
-        resource = resource_context(_attributes(resource_spans.resource.attributes), tenant)
+        resource = resource_context(decode_attributes(resource_spans.resource.attributes), tenant)
         for scope_spans in resource_spans.scope_spans:
             scope = scope_spans.scope
             for message in scope_spans.spans:
                 try:
-                    spans.append(_span(message, resource, scope.name, scope.version))
+                    spans.append(decode_span(message, resource, scope.name, scope.version))
                 except SpanRejectedError as error:
                     rejections.add(error, message.name)
     return Decoded(spans=spans, rejections=rejections)
 
 
-def _span(message: PbSpan, resource: ResourceContext, scope_name: str, scope_version: str) -> Span:
+def decode_span(
+    message: PbSpan, resource: ResourceContext, scope_name: str, scope_version: str
+) -> Span:
+    """One span, or `SpanRejectedError` with the reason."""
     return Span(
         tenant=resource.tenant,
         trace_id=check_trace_id(message.trace_id),
@@ -64,12 +67,12 @@ def _span(message: PbSpan, resource: ResourceContext, scope_name: str, scope_ver
         clock_domain=resource.clock_domain,
         host=resource.host,
         service=resource.service,
-        attributes=_attributes(message.attributes),
+        attributes=decode_attributes(message.attributes),
         events=tuple(
             SpanEvent(
                 name=event.name,
                 time_local_ns=check_tstamp_ns(event.time_unix_nano),
-                attributes=_attributes(event.attributes),
+                attributes=decode_attributes(event.attributes),
             )
             for event in message.events
         ),
@@ -94,11 +97,12 @@ def _link(link: PbSpan.Link) -> SpanLink:
         span_id=check_span_id(link.span_id, RejectReason.LINK_ID_INVALID),
         trace_state=link.trace_state,
         flags=link.flags,
-        attributes=_attributes(link.attributes),
+        attributes=decode_attributes(link.attributes),
     )
 
 
-def _attributes(pairs: Iterable[KeyValue]) -> Attributes:
+def decode_attributes(pairs: Iterable[KeyValue]) -> Attributes:
+    """Attributes by key; of a key that comes twice, which OTLP forbids, the last one."""
     return {pair.key: _value(pair.value) for pair in pairs}
 
 

@@ -13,7 +13,7 @@ from tracing_core.service import examples, schemas, views
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.problems import not_found
 from tracing_core.store import LATEST, Store, TraceQuery
-from tracing_core.store.spans import TRACES_LIMIT_MAX
+from tracing_core.store.trace_search import TRACES_LIMIT_MAX
 
 
 def _hex_digits(digits: int) -> Callable[[str], str]:

@@ -22,7 +22,7 @@ from tracing_core.service.jaeger_query import (
     trace_id,
 )
 from tracing_core.store import LATEST, Store, TraceQuery
-from tracing_core.store.spans import TRACES_LIMIT_MAX
+from tracing_core.store.trace_search import TRACES_LIMIT_MAX
 
 DEPENDENCY_TRACES_MAX = 200
 """Traces that dependencies are counted in, the newest of the window: a sample, not a census."""

@@ -7,8 +7,10 @@ from types import TracebackType
 from tracing_core.store.corrections import LATEST, CorrectionStore
 from tracing_core.store.engine import Engine, StoreClosedError, StoreError, StoreOpenError
 from tracing_core.store.fabric import FabricStore, links_of, nodes_of
-from tracing_core.store.spans import SpanStore, TraceQuery, TraceSummary
+from tracing_core.store.old_spans import carry_over
+from tracing_core.store.spans import SpanStore
 from tracing_core.store.telemetry import TelemetryStore
+from tracing_core.store.trace_search import TraceQuery, TraceSummary
 
 __all__ = [
     "LATEST",
@@ -36,11 +38,17 @@ class Store:
         self.corrections = CorrectionStore(engine)
         self.fabric = FabricStore(engine)
         self.telemetry = TelemetryStore(engine)
+        carry_over(engine, self.spans)
 
     @classmethod
     def open(cls, path: Path | None = None) -> "Store":
         """Embedded chDB in the folder `path`, or in memory when it is None."""
         return cls(Engine.embedded(path))
+
+    @classmethod
+    def open_url(cls, url: str) -> "Store":
+        """A ClickHouse server by URL."""
+        return cls(Engine.remote(url))
 
     @property
     def revision(self) -> tuple[int, int, int, int]:

@@ -2,8 +2,9 @@
 """The database behind the store: one client, one lock, parameterised SQL only.
 
 Embedded chDB allows one path per process and one process per path, and its parameterised
-queries are not isolated between connections, so one client is shared and serialised here. The
-SQL is the same for a ClickHouse server (design decision 10).
+queries are not isolated between connections, so one client is shared and serialised here. Blocks
+are inserted on a second connection, without parameters, so that no query waits for them. The SQL
+is the same for a ClickHouse server (design decision 10).
 """
 
 import threading
@@ -25,6 +26,8 @@ Parameters = Mapping[str, Parameter]
 Row = tuple[Any, ...]
 
 IN_MEMORY = ":memory:"
+BLOCK_ROWS_MAX = 2**40
+"""An inserted block is never split: it becomes visible, and is deduplicated, as a whole."""
 
 
 class StoreError(RuntimeError):
@@ -42,9 +45,11 @@ class StoreClosedError(RuntimeError):
 class Engine:
     """Runs SQL under one lock; migrates the schema when opened."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, writer: Client) -> None:
         self._client: Client | None = client
+        self._writer: Client | None = writer
         self._lock = threading.RLock()
+        self._writer_lock = threading.RLock()
         self._migrate()
 
     @classmethod
@@ -56,19 +61,31 @@ class Engine:
             location = str(path)
         try:
             client = clickhouse_connect.get_client(interface="chdb", path=location)
+            writer = clickhouse_connect.get_client(interface="chdb", path=location)
         except ProgrammingError as error:
             raise StoreOpenError(
                 f"cannot open the store at {location}: another process or another store of this"
                 f" process has it, or it is not a store ({error})"
             ) from error
-        return cls(client)
+        return cls(client, writer)
+
+    @classmethod
+    def remote(cls, url: str) -> "Engine":
+        """A ClickHouse server, `http://user:password@host:8123/database` or https."""
+        try:
+            client = clickhouse_connect.get_client(dsn=url)
+            writer = clickhouse_connect.get_client(dsn=url)
+        except (ClickHouseError, ValueError) as error:
+            raise StoreOpenError(f"cannot open the store: {error}") from error
+        return cls(client, writer)
 
     def close(self) -> None:
         """Releases the path; a second call does nothing."""
-        with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+        with self._writer_lock, self._lock:
+            for client in (self._writer, self._client):
+                if client is not None:
+                    client.close()
+            self._writer = self._client = None
 
     def command(self, sql: str, parameters: Parameters | None = None) -> None:
         """Runs a statement without a result."""
@@ -110,18 +127,38 @@ class Engine:
                 column_oriented=True,
             )
 
+    def insert_block(
+        self, table: str, block: bytes, *, token: str, deduplicate: bool = True
+    ) -> None:
+        """Inserts one block in Native format as a whole, on a connection of its own.
+
+        A block with a token that the table still knows is dropped by the database: the answer to
+        the first attempt may have been lost.
+        """
+        settings = {
+            "async_insert": 0,
+            "insert_deduplicate": int(deduplicate),
+            "insert_deduplication_token": token,
+            "max_insert_block_size": BLOCK_ROWS_MAX,
+            "min_insert_block_size_rows": BLOCK_ROWS_MAX,
+            "min_insert_block_size_bytes": 0,
+        }
+        with self._call(writing=True) as client:
+            client.raw_insert(table, insert_block=block, fmt="Native", settings=settings)
+
     def transaction_lock(self) -> threading.RLock:
         """Held by a caller whose read and write must not be interleaved with another's."""
         return self._lock
 
     @contextmanager
-    def _call(self) -> Iterator[Client]:
-        """The client under the lock; its errors become ours, once."""
-        with self._lock:
-            if self._client is None:
+    def _call(self, *, writing: bool = False) -> Iterator[Client]:
+        """A client under its lock; its errors become ours, once."""
+        with self._writer_lock if writing else self._lock:
+            client = self._writer if writing else self._client
+            if client is None:
                 raise StoreClosedError("the store is closed")
             try:
-                yield self._client
+                yield client
             except ClickHouseError as error:
                 raise StoreError(str(error)) from error
 

@@ -32,11 +32,12 @@ SELECT lower(hex(child.trace_id)), lower(hex(parent.span_id)), lower(hex(child.s
 FROM (
     SELECT tenant, trace_id, span_id, parent_span_id, kind, clock_domain, host,
         start_local_ns, end_local_ns
-    FROM spans FINAL WHERE parent_span_id != unhex('0000000000000000')
+    FROM span_rows WHERE parent_span_id != unhex('0000000000000000')
+    LIMIT 1 BY tenant, trace_id, span_id, kind
 ) AS child
 INNER JOIN (
     SELECT tenant, trace_id, span_id, kind, clock_domain, host, start_local_ns, end_local_ns
-    FROM spans FINAL
+    FROM span_rows LIMIT 1 BY tenant, trace_id, span_id, kind
 ) AS parent
 ON child.tenant = parent.tenant AND child.trace_id = parent.trace_id
     AND child.parent_span_id = parent.span_id

@@ -14,7 +14,6 @@ from tracing_core.attribution.transfers import (
 )
 from tracing_core.store.engine import Engine
 from tracing_core.store.pairs import indices
-from tracing_core.store.spans import JOB_ATTRIBUTE, STEP_ATTRIBUTE
 
 _COLUMNS = (
     "tenant",
@@ -77,20 +76,20 @@ FROM (
         attributes_int['rdma.psn_first'] AS psn_first, attributes_int['rdma.psn_last'] AS psn_last,
         attributes_int['rdma.bytes'] AS bytes,
         {_event(TX_FIRST)} AS first_ns, {_event(TX_LAST)} AS last_ns
-    FROM spans FINAL WHERE name = '{SEND_NAME}'
+    FROM span_rows WHERE name = '{SEND_NAME}'
+    LIMIT 1 BY tenant, trace_id, span_id, kind
 ) AS send
 INNER JOIN (
     SELECT tenant, trace_id, span_id, parent_span_id, clock_domain, host, start_local_ns,
         end_local_ns, {_event(RX_FIRST)} AS first_ns, {_event(RX_LAST)} AS last_ns
-    FROM spans FINAL WHERE name = '{RECV_NAME}'
+    FROM span_rows WHERE name = '{RECV_NAME}'
+    LIMIT 1 BY tenant, trace_id, span_id, kind
 ) AS recv
 ON send.tenant = recv.tenant AND send.trace_id = recv.trace_id
     AND send.span_id = recv.parent_span_id
 LEFT JOIN (
-    SELECT tenant, trace_id, max(attributes_string['{JOB_ATTRIBUTE}']) AS job,
-        if(max(mapContains(attributes_int, '{STEP_ATTRIBUTE}')),
-            max(attributes_int['{STEP_ATTRIBUTE}']), -1) AS step
-    FROM spans FINAL GROUP BY tenant, trace_id
+    SELECT tenant, trace_id, max(job) AS job, max(step) AS step
+    FROM trace_parts GROUP BY tenant, trace_id
 ) AS run
 ON send.tenant = run.tenant AND send.trace_id = run.trace_id
 ORDER BY send.trace_id, send.start_local_ns, send.span_id
