@@ -118,7 +118,10 @@ def _rule_problems(document: PlainValue) -> Iterator[ValueProblem]:
     errors = list(_errors(document, fabric_schema(), ()))
     misspelt = {path for path, error in errors if error.validator == "additionalProperties"}
     strange = {path[:2] for path, _ in errors if path[::2] == ("watchlists", "traffic")}
+    of_another_type = {path for path, error in errors if error.validator == "type"}
     for path, error in errors:
+        if error.validator != "type" and path in of_another_type:
+            continue
         if error.validator == "required" and path in misspelt:
             continue  # a misspelt key leaves the right one missing: the former is the cause
         if error.validator in ("required", "additionalProperties") and path in strange:

@@ -99,7 +99,7 @@ def scalar_value(node: Node) -> "ScalarValue | _MergeKey":
     found, value = _plain_scalar(str(node.value))
     if tag in (None, found):
         if isinstance(value, NotPlain):
-            raise value
+            raise NotPlain(str(value))  # a new one, since the other is kept
         return value
     if tag in (_STRING_TAG, "!"):
         return str(node.value)

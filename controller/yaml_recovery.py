@@ -12,7 +12,15 @@ from itertools import pairwise
 
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from controller.yaml_nodes import Node, YamlProblem, compose, compose_fast, line_of, scalar_value
+from controller.yaml_nodes import (
+    Node,
+    NotPlain,
+    YamlProblem,
+    compose,
+    compose_fast,
+    line_of,
+    scalar_value,
+)
 
 _SECTION = re.compile(r"[^\s#\-\]}][^\n]*:(?:\s|\Z)")
 _ITEM = re.compile(r"( *)- ")
@@ -202,7 +210,10 @@ def _within(problem: YamlProblem, piece: _Piece) -> YamlProblem:
 
 
 def _name(key: Node) -> str:
-    value = scalar_value(key)
+    try:
+        value = scalar_value(key)
+    except NotPlain:
+        value = None
     return value if isinstance(value, str) else str(key.value)
 
 

@@ -60,7 +60,7 @@ def both(first: str, second: str) -> str | None:
     return one_way if one_way == other_way else None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(names=st.lists(st.sampled_from(sorted(SINGLE)), min_size=2, max_size=2, unique=True))
 def test_two_mistakes_give_both_lines(names: list[str]) -> None:
     """Whatever two values are wrong, both are named, unless one is what the other is judged by."""
@@ -131,7 +131,7 @@ def expected(document: Any, *changed: KeyPath) -> list[tuple[int, str]]:
     return sorted((lines.line_of(path), format_key(path)) for path in changed)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_value_of_the_wrong_kind_gives_its_own_line_alone(data: st.DataObject) -> None:
     """Nothing that merely follows from it is told."""
@@ -141,7 +141,7 @@ def test_a_value_of_the_wrong_kind_gives_its_own_line_alone(data: st.DataObject)
     assert told(changed) == expected(changed, path)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_two_values_of_the_wrong_kind_give_two_lines(data: st.DataObject) -> None:
     """Both, in the order of the file, and nothing else."""
@@ -151,6 +151,8 @@ def test_two_values_of_the_wrong_kind_give_two_lines(data: st.DataObject) -> Non
     second = data.draw(st.sampled_from(every))
     if first[: len(second)] == second or second[: len(first)] == first:
         return
+    if "traffic" in (first[-1], second[-1]) and first[:2] == second[:2]:
+        return  # which keys a watchlist has depends on its traffic
     changes = [(path, data.draw(odd(at(document, path)))) for path in (first, second)]
     changed = replaced(document, *changes)
     assert told(changed) == expected(changed, first, second)

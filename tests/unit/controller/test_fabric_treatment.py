@@ -2,6 +2,7 @@
 """Marked and unmarked packets are treated alike, or the file is refused before a deployment."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -189,3 +190,21 @@ def test_words_of_a_hop() -> None:
     assert hop_words(watchlist) == 8
     assert hop_words(replace(watchlist, instruction_bitmap=0xFF80)) == 12
     assert hop_words(replace(watchlist, instruction_bitmap=0x8000)) == 1
+
+
+def test_example_of_the_documentation_is_refused_as_it_says() -> None:
+    """The maps in docs/fabric.md are fine in its first example, and with one DSCP less they give
+    the line that stands there."""
+    page = (Path(__file__).parents[3] / "docs" / "fabric.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0]
+    head = "  - name: leaf-switch\n"
+    maps = page.split(f"```\nmodels:\n{head}")[1].split("```")[0]
+    whole = example.replace(head, head + maps, 1)
+    assert parse_fabric(whole, check=unequal_treatment).models[0].qos_maps is not None
+    wrong = whole.replace("[26, 27]", "[26]", 1)
+    shown = next(line for line in page.splitlines() if ".qos_maps.queues: " in line)
+    with pytest.raises(FabricError) as raised:
+        parse_fabric(wrong, check=unequal_treatment)
+    first, second = checked(raised.value)
+    assert str(first).split(": ", 1)[1] == shown.split(": ", 1)[1]
+    assert second.key == "models[0].qos_maps.ecn"
