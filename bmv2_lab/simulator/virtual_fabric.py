@@ -99,8 +99,9 @@ class VirtualFabric:
         self.injector = self._schedule_steps()
         for start_ns in scenario.window_starts_ns:
             self.engine.at(start_ns + scenario.window_ns // 2, self._observe_centre)
-        for at_ns in range(OBSERVE_NS, scenario.duration_ns, OBSERVE_NS):
-            self.engine.at(at_ns, self._observe_clocks)
+        if scenario.estimate_limits:
+            for at_ns in range(OBSERVE_NS, scenario.duration_ns, OBSERVE_NS):
+                self.engine.at(at_ns, self._observe_clocks)
 
     def run(self, on_progress: Callable[[int], None] | None = None) -> None:
         """Run the scenario to its end, on from where `run_until` left it."""
@@ -332,6 +333,4 @@ class VirtualFabric:
             readings.append(
                 TrueClockReading(clock=f"{name}/ptp", local_ns=local_ns, offset_ns=None)
             )
-        return TrueWindow(
-            centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings)
-        )
+        return TrueWindow(centre_true_ns=now_ns, reference_ns=reference_ns, clocks=tuple(readings))
