@@ -116,6 +116,21 @@ def test_doubling_the_data_never_widens_the_statistical_part() -> None:
     assert np.max(wider) < 0.5
 
 
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 1_000))
+def test_the_same_data_twice_never_widen_the_statistical_part(seed: int) -> None:
+    """Every sample a second time: no clock's deviation grows, but for quantiles that lie elsewhere
+    between twice as many samples; link equations have less noise."""
+    run = draw(seed, SMALL)
+    samples = link_samples(run.packets, run.hops, run.exchanges, run.model)[0]
+    once = solve_samples(samples, run.model, run.windows)
+    twice = solve_samples(np.concatenate([samples, samples]), run.model, run.windows)
+    noise, before = twice.measured.equations.sd_ns, once.measured.equations.sd_ns
+    assert np.nanmax(noise / before) <= 1.0
+    if twice.links.rejected.tolist() == once.links.rejected.tolist():
+        assert (twice.windows[0].sd_ns <= once.windows[0].sd_ns * 1.01).all()
+
+
 @given(
     bits=st.sampled_from([32, 48]),
     true_ns=st.integers(-(2**60), 2**60),
