@@ -32,7 +32,7 @@ class LabResult:
     pauses: list[tuple[int, LinkEnd, bool]] = field(default_factory=list)
     """(true instant, sending end, whether it is paused or may go on)."""
     observed: list[TrueWindow] = field(default_factory=list)
-    """All clocks at regular true instants of the whole run, where a scenario has limits on estimates;
-    for scoring alone, in no file."""
+    """All clocks at regular true instants, where the scenario has limits on estimates; for scoring
+    alone, in no file."""
     cpu_frames: int = 0
     """Packets that switches sent to the controller."""
