@@ -21,7 +21,7 @@ from tracing_core.model import Attributes, AttributeValue, Span, SpanEvent, Span
 
 FORMAT = "nccl-inspector"
 NOT_VERBOSE = "no event times: NCCL_INSPECTOR_DUMP_VERBOSE=1 writes them"
-ZERO_STAMP = "a start or stop stamp is 0"
+ZERO_STAMP = "a start or stop stamp is 0 or missing"
 END_BEFORE_START = "the end lies before the start: stamps of another operation"
 SEQUENCE_BROKEN = "the start lies before that of an earlier sequence number"
 _OPERATIONS = (("coll_perf", "coll"), ("p2p_perf", "p2p"))
@@ -118,11 +118,11 @@ def _times(
         for kernel in objects(stamps.get("kernel_events"))
     ]  # fmt: skip
     stops = [stop for _, _, stop in kernels]
-    if not start_ns or any(not stop for stop in stops) or start_ns < 0:
+    if start_ns is None or start_ns <= 0 or any(stop is None or stop <= 0 for stop in stops):
         return ZERO_STAMP
     ends = [stop for stop in stops if stop is not None]
     end_ns = max(ends) if ends else enqueued_ns
-    if not end_ns:
+    if end_ns is None or end_ns <= 0:
         return ZERO_STAMP
     if end_ns < start_ns:
         return END_BEFORE_START
@@ -139,7 +139,7 @@ def _times(
                 attributes={} if channel is None else {"nccl.channel": channel},
             )
             for name, time_ns, channel in events
-            if time_ns
+            if time_ns is not None and time_ns > 0
         ),
     )
 

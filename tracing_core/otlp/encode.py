@@ -1,52 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spans as OTLP protobuf requests; the inverse of `protobuf_codec`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as PbSpan
 
-from tracing_core.model import AttributeValue, Span
-
-REQUEST_SPANS = 512
-"""Spans per request, the SDK's own default."""
-REQUEST_BYTES_MAX = 4 * 2**20
-"""A request is ended beyond this, so that spans with long attributes stay below every limit."""
+from tracing_core.model import (
+    DEFAULT_TENANT,
+    RESOURCE_CLOCK_DOMAIN,
+    RESOURCE_HOST,
+    RESOURCE_SERVICE,
+    RESOURCE_TENANT,
+    Attributes,
+    AttributeValue,
+    Span,
+)
 
 
 def encode_spans(spans: Iterable[Span]) -> ExportTraceServiceRequest:
-    """One request; spans that share a resource object and a scope stand together."""
+    """One request; spans that share a resource object and a scope stand together.
+
+    Tenant, clock, host and service of a span stand in its resource, as a receiver looks for them.
+    """
     request = ExportTraceServiceRequest()
-    scopes: dict[tuple[int, str, str], ScopeSpans] = {}
-    owners: dict[int, ResourceSpans] = {}
+    scopes: dict[tuple[object, ...], ScopeSpans] = {}
+    owners: dict[tuple[object, ...], ResourceSpans] = {}
     for span in spans:
-        key = (id(span.resource), span.scope_name, span.scope_version)
+        owner_key = (id(span.resource), span.tenant, span.clock_domain, span.host, span.service)
+        key = (*owner_key, span.scope_name, span.scope_version)
         scope = scopes.get(key)
         if scope is None:
-            owner = owners.get(id(span.resource))
+            owner = owners.get(owner_key)
             if owner is None:
-                owner = owners[id(span.resource)] = request.resource_spans.add()
-                owner.resource.attributes.extend(key_values(span.resource))
+                owner = owners[owner_key] = request.resource_spans.add()
+                owner.resource.attributes.extend(key_values(_owner(span)))
             scope = scopes[key] = owner.scope_spans.add()
             scope.scope.name, scope.scope.version = span.scope_name, span.scope_version
         _fill(scope.spans.add(), span)
     return request
 
 
-def encoded_requests(spans: Iterable[Span]) -> Iterator[tuple[int, bytes]]:
-    """(number of spans, protobuf body) of requests that hold all spans, in their order."""
-    batch: list[Span] = []
-    size_bytes = 0
-    for span in spans:
-        batch.append(span)
-        size_bytes += _size_bytes(span)
-        if len(batch) >= REQUEST_SPANS or size_bytes > REQUEST_BYTES_MAX:
-            yield len(batch), encode_spans(batch).SerializeToString()
-            batch, size_bytes = [], 0
-    if batch:
-        yield len(batch), encode_spans(batch).SerializeToString()
+def _owner(span: Span) -> Attributes:
+    """The span's resource, with what the span says of itself and the resource does not."""
+    known = {
+        RESOURCE_SERVICE: span.service,
+        RESOURCE_HOST: span.host,
+        RESOURCE_CLOCK_DOMAIN: span.clock_domain,
+        RESOURCE_TENANT: "" if span.tenant == DEFAULT_TENANT else span.tenant,
+    }
+    missing = {k: v for k, v in known.items() if v and k not in span.resource}
+    return {**span.resource, **missing} if missing else span.resource
 
 
 def key_values(attributes: Mapping[str, AttributeValue]) -> list[KeyValue]:
@@ -100,9 +106,3 @@ def _fill(message: PbSpan, span: Span) -> None:
     if span.status_code or span.status_message:
         message.status.code = span.status_code  # type: ignore[assignment]  # an open enum
         message.status.message = span.status_message
-
-
-def _size_bytes(span: Span) -> int:
-    """About what the span takes; texts dominate it."""
-    texts: Sequence[object] = (span.name, *span.attributes.values())
-    return 200 + 60 * len(span.events) + sum(len(str(item)) for item in texts)

@@ -24,7 +24,9 @@ from tracing_core.export import (
     time_attributes,
 )
 from tracing_core.export.tracks import lanes
-from tracing_core.model import ClockStatus, Correction, Span, SpanEvent, SpanKind
+from tracing_core.model import ClockStatus, Correction, Span, SpanEvent, SpanKind, SpanLink
+from tracing_core.otlp import decode_request
+from tracing_core.otlp.encode import encode_spans
 
 
 def span(number=1, clock="h1", start=EPOCH_NS, length=1000, parent="", **changed):
@@ -239,3 +241,27 @@ def test_spans_of_a_lane_nest_or_do_not_overlap(times):
                 ends.pop()
             assert not ends or item.end_ns <= ends[-1]
             ends.append(item.end_ns)
+
+
+def test_encoded_spans_read_back_as_they_were():
+    """Protobuf and back: every kind of attribute, events, links, status, and what stands in the
+    resource although the span object carries it."""
+    one = span(
+        attributes={
+            "s": "t", "i": -5, "f": 0.5, "b": True, "y": b"\x00", "n": None, "a": (1, "x", (2,)),
+            "m": {"k": {"l": 1}},
+        },
+        events=(SpanEvent(name="e", time_local_ns=EPOCH_NS, attributes={"k": 1}),),
+        links=(SpanLink(trace_id="2" * 32, span_id="3" * 16, flags=1, attributes={"r": "x"}),),
+        status_code=2, status_message="bad", trace_state="a=b", flags=0x101, scope_name="scope",
+        scope_version="1", resource={"extra": "x"},
+    )  # fmt: skip
+    other = span(2, clock="h2", resource=one.resource)
+    body = encode_spans([one, other]).SerializeToString()
+    again, second = decode_request(body, "application/x-protobuf").spans
+    assert replace(again, resource={}) == replace(one, resource={})
+    assert again.resource == {
+        "extra": "x", "service.name": "trainer", "host.name": "h1",
+        "tempotrace.clock.domain": "h1", "tempotrace.tenant": "a",
+    }  # fmt: skip
+    assert (second.clock_domain, second.host) == ("h2", "h2")

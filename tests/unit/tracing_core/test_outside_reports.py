@@ -290,7 +290,7 @@ def test_each_node_has_an_anchor_of_its_own():
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        ({"start": 0}, "a start or stop stamp is 0"),
+        ({"start": 0}, "a start or stop stamp is 0 or missing"),
         ({"kernel": (EPOCH_US - 3_000_000, EPOCH_US - 2_999_000)}, "end lies before the start"),
     ],
     ids=["start 0.0", "stamps of another task"],
