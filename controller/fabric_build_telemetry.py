@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The measuring sections of `fabric.yaml` as values: collectors, watchlists, reports, probes, punt.
 
-Takes mappings that have passed the schema; used by `fabric_file.py` only.
+Takes mappings that have passed the schema; used by `fabric_build.py` only.
 """
 
 from collections.abc import Iterable
