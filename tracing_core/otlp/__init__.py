@@ -4,6 +4,7 @@
 Rules: OTLP 1.x specification, "OTLP/HTTP", "Partial Success" and "JSON Protobuf Encoding".
 """
 
+from tracing_core.otlp.admit import Admitted, admit
 from tracing_core.otlp.assemble import Decoded, RejectReason, SpanRejectedError
 from tracing_core.otlp.body import (
     CONTENT_TYPE_JSON,
@@ -27,6 +28,7 @@ __all__ = [
     "CONTENT_TYPE_JSON",
     "CONTENT_TYPE_PROTOBUF",
     "REQUEST_LIMIT_BYTES",
+    "Admitted",
     "Decoded",
     "RejectReason",
     "RequestDecodeError",
@@ -35,6 +37,7 @@ __all__ = [
     "StatusCode",
     "UnsupportedEncodingError",
     "UnsupportedTypeError",
+    "admit",
     "attributes_to_json",
     "decode_request",
     "decode_status",

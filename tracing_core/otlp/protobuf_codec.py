@@ -51,6 +51,27 @@ def decode_message(request: ExportTraceServiceRequest, *, tenant: str) -> Decode
     return Decoded(spans=spans, rejections=rejections)
 
 
+def check_span(message: PbSpan) -> None:
+    """Raises `SpanRejectedError` for a span that `decode_span` refuses."""
+    check_trace_id(message.trace_id)
+    check_span_id(message.span_id)
+    check_parent_span_id(message.parent_span_id)
+    check_tstamp_ns(message.start_time_unix_nano)
+    check_tstamp_ns(message.end_time_unix_nano)
+    for event in message.events:
+        check_tstamp_ns(event.time_unix_nano)
+    for link in message.links:
+        _check_link(link)
+
+
+def _check_link(link: PbSpan.Link) -> None:
+    try:
+        check_trace_id(link.trace_id)
+    except SpanRejectedError as error:
+        raise SpanRejectedError(RejectReason.LINK_ID_INVALID) from error
+    check_span_id(link.span_id, RejectReason.LINK_ID_INVALID)
+
+
 def decode_span(
     message: PbSpan, resource: ResourceContext, scope_name: str, scope_version: str
 ) -> Span:
@@ -88,13 +109,10 @@ def decode_span(
 
 
 def _link(link: PbSpan.Link) -> SpanLink:
-    try:
-        trace_id = check_trace_id(link.trace_id)
-    except SpanRejectedError as error:
-        raise SpanRejectedError(RejectReason.LINK_ID_INVALID) from error
+    _check_link(link)
     return SpanLink(
-        trace_id=trace_id,
-        span_id=check_span_id(link.span_id, RejectReason.LINK_ID_INVALID),
+        trace_id=link.trace_id.hex(),
+        span_id=link.span_id.hex(),
         trace_state=link.trace_state,
         flags=link.flags,
         attributes=decode_attributes(link.attributes),

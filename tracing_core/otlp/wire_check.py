@@ -24,8 +24,8 @@ from tracing_core.otlp.wire import (
     signed,
 )
 
-DEPTH_MAX = 40
-"""Nesting of messages; protobuf's own parser stops at 100. Deeper ones take the slow path."""
+DEPTH_MAX = 90
+"""Nesting of messages. Protobuf's own parser stops at 100, and what is kept must be read again."""
 
 NOT_CANONICAL = -1
 

@@ -8,7 +8,7 @@ begins again, and readers take repeated spans once.
 
 import json
 
-from tracing_core.model import AttributeValue, Span, SpanEvent, SpanKind, SpanLink
+from tracing_core.model import Attributes, AttributeValue, Span, SpanEvent, SpanKind, SpanLink
 from tracing_core.otlp.json_codec import attributes_from_json
 from tracing_core.store.engine import Engine, Parameter, Row
 from tracing_core.store.spans import SpanStore
@@ -93,5 +93,5 @@ def _span(row: Row) -> Span:
     )
 
 
-def _attributes(text: str) -> dict[str, AttributeValue]:
+def _attributes(text: str) -> Attributes:
     return attributes_from_json(json.loads(text)) if text else {}
