@@ -37,6 +37,7 @@ class Growth:
         tail, head = self._group[tail].astype(np.int64), self._group[head].astype(np.int64)
         apart = tail != head
         self._tail, self._head, self._room = tail[apart], head[apart], room[apart]
+        """Arcs: all edges one way, then all the other way."""
         self._inside = np.zeros(self._size, np.bool_)
         self._inside[self._group[0]] = True
         self._given_up = np.zeros(self._size, np.bool_)
@@ -89,26 +90,36 @@ class Growth:
 
     def _flows_to(self, node: int) -> bool:
         """Whether the margin flows to the node and back; else the blocking cut is taken down."""
+        # what fits both ways at once needs one search in place of two
+        both = np.tile(self._room.reshape(2, -1).min(axis=0), 2)
+        if self._blocking(node, both, upwards=True) is None:
+            return True
         for upwards in (True, False):
-            tail, head = (self._tail, self._head) if upwards else (self._head, self._tail)
-            size, source = self._size, self._size
-            inside = np.flatnonzero(self._inside)
-            rows = np.r_[tail, np.full(len(inside), source)]
-            columns = np.r_[head, inside]
-            amounts = np.r_[self._room, np.full(len(inside), MARGIN_UNITS)]
-            arcs = coo_array(
-                (amounts.astype(np.int32), (rows, columns)), shape=(size + 1, size + 1)
-            ).tocsr()
-            found = maximum_flow(arcs, source, node)
-            if found.flow_value >= MARGIN_UNITS:
-                continue
-            left = arcs - found.flow
-            left.data = np.maximum(left.data, 0)
-            left.eliminate_zeros()
-            order = breadth_first_order(left, source, directed=True, return_predecessors=False)
-            side = np.ones(size + 1, np.bool_)
-            side[order] = False
-            self._blocked.append((side[:size], upwards))
-            self._given_up |= side[:size]
-            return False
+            side = self._blocking(node, self._room, upwards=upwards)
+            if side is not None:
+                self._blocked.append((side, upwards))
+                self._given_up |= side
+                return False
         return True
+
+    def _blocking(self, node: int, room: Ints, *, upwards: bool) -> Bools | None:
+        """The side of a cut that the margin does not cross on its way to the node, or from it."""
+        tail, head = (self._tail, self._head) if upwards else (self._head, self._tail)
+        size, source = self._size, self._size
+        inside = np.flatnonzero(self._inside)
+        rows = np.r_[tail, np.full(len(inside), source)]
+        columns = np.r_[head, inside]
+        amounts = np.r_[room, np.full(len(inside), MARGIN_UNITS)]
+        arcs = coo_array(
+            (amounts.astype(np.int32), (rows, columns)), shape=(size + 1, size + 1)
+        ).tocsr()
+        found = maximum_flow(arcs, source, node)
+        if found.flow_value >= MARGIN_UNITS:
+            return None
+        left = arcs - found.flow
+        left.data = np.maximum(left.data, 0)
+        left.eliminate_zeros()
+        order = breadth_first_order(left, source, directed=True, return_predecessors=False)
+        side = np.ones(size + 1, np.bool_)
+        side[order] = False
+        return side[:size]

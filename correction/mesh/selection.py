@@ -136,7 +136,8 @@ def _descend(
         if best >= -GAIN_MIN:
             break
         strong = gains < TOGETHER_SHARE * best
-        for flips in (strong | _apart(of, gains), strong, gains == best):
+        one = np.arange(len(gains)) == np.argmin(gains)
+        for flips in (strong | _apart(of, gains), strong, one):
             tried = bad ^ flips
             trial = solve(of, model.weight(tried))
             trial_cost = _cost(of, model, tried, trial)
@@ -151,14 +152,17 @@ def _descend(
 
 
 def _apart(of: System, gains: Float64s) -> Bools:
-    """Edges whose flip gains, and more than that of any other edge at their ends."""
+    """Edges whose flip gains, the best first, and none at an end of a better one."""
     gaining = np.flatnonzero(gains < -GAIN_MIN)
-    best = np.zeros(of.size)
-    for end in (of.at_u, of.at_v):
-        np.minimum.at(best, end[gaining], gains[gaining])
-    at_ends = np.minimum(best[of.at_u[gaining]], best[of.at_v[gaining]])
+    order = gaining[np.argsort(gains[gaining], kind="stable")]
     apart = np.zeros(len(gains), np.bool_)
-    apart[gaining[gains[gaining] <= at_ends]] = True
+    touched: set[int] = set()
+    for edge, u, v in zip(
+        order.tolist(), of.at_u[order].tolist(), of.at_v[order].tolist(), strict=True
+    ):
+        if u not in touched and v not in touched:
+            apart[edge] = True
+            touched |= {u, v}
     return apart
 
 
