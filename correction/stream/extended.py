@@ -15,6 +15,7 @@ from correction.cross_stamps import (
     CrossStamps,
     cross_stamp_samples,
     free_running_stamps,
+    sound_stamps,
     with_cross_stamps,
 )
 from correction.links import JoinCounters
@@ -46,6 +47,11 @@ class PendingStamps:
         place = np.array([self._number(name) for name in stamps.machines], np.int64)
         rows["machine"] = place[rows["machine"]]
         self.rows = np.concatenate([self.rows, rows])[-STAMPS_MAX:]
+
+    def refuse(self, servos: dict[int, ServoLog], counters: JoinCounters) -> None:
+        """Leave out what cannot be true, by the stamps that wait together."""
+        waiting = CrossStamps(rows=self.rows, machines=tuple(self.machines))
+        self.rows = self.rows[sound_stamps(free_running_stamps(waiting, servos), counters)]
 
     def know(self, machine: str, clock: int, limit_ns: int) -> None:
         """A tie's limit from before."""

@@ -20,7 +20,7 @@ from correction.boundary_clocks import (
     with_boundary_clocks,
 )
 from correction.cross_stamps import CrossStamps
-from correction.exchange_accept import accept_exchanges
+from correction.exchange_accept import REJECT_OF_JUMP, accept_exchanges
 from correction.link_windows import (
     LINK_WINDOW_DTYPE,
     SAMPLES_PER_GROUP_MAX,
@@ -50,9 +50,14 @@ from correction.windows import WINDOW_NS
 
 LATE_NS = 2 * NS_PER_S
 """A window is closed this long after its end."""
-_AT_JOIN = (Reject.EXCHANGE_WRONG_PORT, Reject.EXCHANGE_AMBIGUOUS, Reject.EXCHANGE_STALE)
+_AT_JOIN = (
+    Reject.EXCHANGE_WRONG_PORT,
+    Reject.EXCHANGE_AMBIGUOUS,
+    Reject.EXCHANGE_STALE,
+    *REJECT_OF_JUMP.values(),
+)
 """Reasons of exchanges that are counted with the packets of a window, the others when an exchange
-is forgotten: it is looked at for several windows."""
+is forgotten: it is looked at for several windows. What a row refutes by itself is counted then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +177,9 @@ class Follower:
         """Take exchanges in any order, stamps as read; clients by `client_index`."""
         self.counters.exchanges += len(exchanges)
         self._exchanges.add(exchanges)
-        for clock in np.unique(exchanges["client"]).tolist():
-            newest = exchanges["t3_local_ns"][exchanges["client"] == clock].max()
+        possible = accept_exchanges(exchanges, self.base, JoinCounters())
+        for clock in np.unique(possible["client"]).tolist():
+            newest = possible["t3_local_ns"][possible["client"] == clock].max()
             self.servos.told(clock, int(newest))
 
     def add_cross_stamps(self, stamps: CrossStamps) -> None:
@@ -276,6 +282,7 @@ class Follower:
         start, end = number * self.window_ns, (number + 1) * self.window_ns
         packets, hops = self._ptp.take(number)
         silent = self.paths.take(number, self.left_out)
+        self.stamps.refuse(self.servos.logs, self.left_out)
         new_ties = self.stamps.new_ties()
         if new_ties or self.paths.links != self._path_links:
             self.extend()
@@ -291,8 +298,11 @@ class Follower:
             samples = joined([samples, made])
         if model.references:
             samples = joined([samples, reference_samples(samples, model)])
+        by_itself = JoinCounters()
+        accept_exchanges(free, self.base, by_itself)
         for reason in _AT_JOIN:
-            self.left_out.reject(reason, join.rejected.get(reason, 0))
+            count = join.rejected.get(reason, 0) - by_itself.rejected.get(reason, 0)
+            self.left_out.reject(reason, count)
         self.counters.exchange_messages_joined += join.exchanges_joined
         inside = (samples["capture_collector_ns"] >= start) & (
             samples["capture_collector_ns"] < end

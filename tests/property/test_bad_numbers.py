@@ -14,6 +14,7 @@ from correction.link_windows import LinkWindowing
 from correction.links import JoinCounters, Reject
 from correction.solution import FabricSolution
 from correction.sources import gather
+from correction.stream.follow import Follower
 from correction.stream.tracker import FabricTracker, TrackedWindow
 from tests.support.bad_numbers import (
     CROSS_STAMPS,
@@ -22,6 +23,7 @@ from tests.support.bad_numbers import (
     IMPOSSIBLE_EXCHANGES,
     STRANGE_EXCHANGES,
 )
+from tests.support.followed import follow
 from tests.support.rail_fabric import rail_stamps
 from tests.support.synthetic_fabric import Run, Setup, draw
 
@@ -219,6 +221,30 @@ def test_hops_with_a_bad_number_change_nothing(name, data) -> None:
     )
     # the stamps of both its links
     assert_nothing_moves(run, {damage.reason: 2 * len(packets)})
+
+
+@settings(max_examples=2, deadline=None)
+@given(seed=seeds)
+def test_a_fabric_that_is_followed_says_the_same_and_counts(seed) -> None:
+    """Everything at once into the estimation that runs on: the same rows, and all reasons told."""
+    rng = np.random.default_rng(seed)
+    heap, expected = [GOOD.exchanges], dict[Reject, int]()
+    for damage in IMPOSSIBLE_EXCHANGES.values():
+        heap.append(GOOD.exchanges[rng.integers(0, ROWS, 5)])
+        damage.apply(heap[-1], rng)
+        expected[damage.reason] = expected.get(damage.reason, 0) + 5
+    strange = STRANGE_EXCHANGES["client 5 s off"]
+    heap.append(GOOD.exchanges[1::4].copy())
+    strange.apply(heap[-1], rng)
+    expected[strange.reason] = len(heap[-1])
+    plain, damaged = Follower(GOOD.model), Follower(GOOD.model)
+    good = follow(GOOD, plain)
+    found = follow(with_exchanges(GOOD, rng.permutation(np.concatenate(heap))), damaged)
+    assert [one.number for one in found] == [one.number for one in good]
+    for one, other in zip(found, good, strict=True):
+        assert one.rows.tobytes() == other.rows.tobytes()
+    assert only(plain.left_out.rejected) == {}
+    assert only(damaged.left_out.rejected) == expected
 
 
 STAMPS = rail_stamps(GOOD, [[1, 2]])
