@@ -161,7 +161,7 @@ def _ports(keeper: Keeper, name: str) -> set[int]:
     """The ports that the switch's buckets lead to."""
     held = keeper.switches[name].held
     assert held is not None, "nothing disturbs this keeper"
-    return set(held_ports(held.known()).values())
+    return set(held_ports(held.known().values()).values())
 
 
 def _holds(keeper: Keeper, target: Target, name: str) -> bool:

@@ -22,7 +22,7 @@ from controller.deploy_result import (
 )
 from controller.deployment import Deployment, check_room, side_by_side
 from controller.desired import LinkDelays
-from controller.entries import Entry
+from controller.entries import Entry, EntryKey
 from controller.fabric import Fabric, Switch
 from controller.findings import (
     LINK_DELAY_NAMES,
@@ -32,6 +32,7 @@ from controller.findings import (
     Target,
     link_delay_updates,
 )
+from controller.garbage import few_collections
 from controller.held_switch import HeldSwitch
 from controller.p4info_codec import table_sizes
 from controller.pipeline import Pipeline, load_pipeline
@@ -73,6 +74,13 @@ async def deploy(
     """
     schema = program_schema(pipeline or load_pipeline())
     deployment = Deployment(fabric, schema, findings, access, addresses or {})
+    with few_collections():
+        return await _deploy(deployment, pipeline_change, note)
+
+
+async def _deploy(
+    deployment: Deployment, pipeline_change: PipelineChange | None, note: Note
+) -> DeployResult:
     async with deployment:
         await deployment.connect(deployment.prepare_whole)
         await deployment.write_all()
@@ -91,7 +99,7 @@ async def write_link_delays(
 ) -> UpdateResult:
     """Have all switches hold these link delays, and touch nothing else: made to be called often."""
 
-    def updates(switch: Switch, actual: Collection[Entry]) -> list[Update]:
+    def updates(switch: Switch, actual: Mapping[EntryKey, Entry]) -> list[Update]:
         return link_delay_updates(fabric, switch, link_delays, actual)
 
     schema = program_schema(pipeline or load_pipeline())
@@ -116,7 +124,7 @@ async def write_routes(
         fabric, schema, Findings(failed_links=failed_links), access, addresses or {}
     )
 
-    def updates(switch: Switch, actual: Collection[Entry]) -> list[Update]:
+    def updates(switch: Switch, actual: Mapping[EntryKey, Entry]) -> list[Update]:
         return deployment.target.updates(switch.name, actual, ROUTE_NAMES)
 
     return await _write_part(deployment, ROUTE_NAMES, updates)
@@ -125,7 +133,7 @@ async def write_routes(
 async def _write_part(
     deployment: "Deployment",
     names: frozenset[str],
-    updates_of: Callable[[Switch, Collection[Entry]], list[Update]],
+    updates_of: Callable[[Switch, Mapping[EntryKey, Entry]], list[Update]],
 ) -> UpdateResult:
     async def prepare(switch: Switch, held: HeldSwitch) -> None:
         if await held.session.pipeline_cookie() != deployment.schema.p4cookie:
@@ -163,7 +171,8 @@ async def compare(
         ) as session:
             return await _compare_switch(switch, session, target, schema)
 
-    results, errors = await side_by_side(fabric, addresses or {}, one)
+    with few_collections():
+        results, errors = await side_by_side(fabric, addresses or {}, one)
     return FabricDifference(switches=tuple(results), errors=tuple(errors))
 
 
@@ -173,7 +182,7 @@ async def _compare_switch(
     check_room(switch, target, schema)
     cookie = await session.pipeline_cookie()
     # Entries of another program cannot be compared, and a push removes them all.
-    actual = await session.read_entries() if cookie == schema.p4cookie else []
+    actual = await session.read_by_key() if cookie == schema.p4cookie else {}
     return SwitchDifference(
         name=switch.name,
         pipeline_differs=cookie != schema.p4cookie,

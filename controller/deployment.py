@@ -15,7 +15,7 @@ from controller import pipeline_change
 from controller.access import Access
 from controller.deploy_result import SwitchResult
 from controller.draining import neighbours
-from controller.entries import Entry
+from controller.entries import EntryKey
 from controller.fabric import Fabric, Switch, programmed_switches
 from controller.findings import Findings, Target
 from controller.held_switch import HeldSwitch, each, write_in_rounds
@@ -170,7 +170,7 @@ class Deployment:
     def _result(
         self,
         name: str,
-        actual: Collection[Entry],
+        actual: Collection[EntryKey],
         updates: Sequence[Update],
         *,
         drift: Sequence[Update],
@@ -240,5 +240,5 @@ def check_room(switch: Switch, target: Target, schema: fy.P4Schema) -> None:
         entries = target.entries(switch.name)
     except ValueError as error:  # more than entries can express
         raise SwitchError(switch=switch.name, message=str(error)) from error
-    for message in overfull(entries, schema):
+    for message in overfull(entries.values(), schema):
         raise SwitchError(switch=switch.name, message=message)

@@ -12,10 +12,10 @@ from typing import Self
 
 from controller.desired import LINK_DELAY_TABLE, LinkDelays, desired_entries
 from controller.draining import drained_links
-from controller.entries import Entry, Group, Member, TableEntry
+from controller.entries import Entry, EntryKey, Kind
 from controller.fabric import Fabric, Switch
 from controller.ptp_entries import link_delay_entries
-from controller.reconcile import Update, reconcile
+from controller.reconcile import Update, by_key, reconcile
 from controller.route_entries import ECMP_SELECTOR
 from controller.routing import RouteTable, compute_routes
 
@@ -49,7 +49,9 @@ class Target:
     link_delays: LinkDelays | None
     sizes: Mapping[str, int]
     """Entries that each table has room for; those that are not named have enough."""
-    _entries: dict[str, tuple[Entry, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _entries: dict[str, dict[EntryKey, Entry]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -76,45 +78,50 @@ class Target:
             sizes=sizes,
         )
 
-    def entries(self, switch_name: str) -> tuple[Entry, ...]:
-        """The desired entries of a switch, computed at the first call."""
+    def entries(self, switch_name: str) -> Mapping[EntryKey, Entry]:
+        """The desired entries of a switch by key, computed at the first call."""
         if switch_name not in self._entries:
-            self._entries[switch_name] = desired_entries(
-                self.fabric, switch_name, routes=self.routes, link_delays=self.link_delays
+            self._entries[switch_name] = by_key(
+                desired_entries(
+                    self.fabric, switch_name, routes=self.routes, link_delays=self.link_delays
+                )
             )
         return self._entries[switch_name]
 
     def updates(
-        self, switch_name: str, actual: Collection[Entry], names: frozenset[str] | None = None
+        self,
+        switch_name: str,
+        actual: Mapping[EntryKey, Entry],
+        names: frozenset[str] | None = None,
     ) -> list[Update]:
         """What separates a switch from its desired entries; with `names`, in these tables only."""
         foreign = LINK_DELAY_NAMES if self.link_delays is None else frozenset()
 
-        def ours(entries: Collection[Entry]) -> list[Entry]:
-            named = ((entry, _name(entry)) for entry in entries)
-            return [
-                entry
-                for entry, name in named
+        def ours(entries: Mapping[EntryKey, Entry]) -> Mapping[EntryKey, Entry]:
+            named = ((key, entry, _name(key)) for key, entry in entries.items())
+            return {
+                key: entry
+                for key, entry, name in named
                 if name not in foreign and (names is None or name in names)
-            ]
+            }
 
         return reconcile(ours(self.entries(switch_name)), ours(actual), self.sizes)
 
 
 def link_delay_updates(
-    fabric: Fabric, switch: Switch, link_delays: LinkDelays, actual: Collection[Entry]
+    fabric: Fabric,
+    switch: Switch,
+    link_delays: LinkDelays,
+    actual: Mapping[EntryKey, Entry],
 ) -> list[Update]:
     """What separates a switch's link delays, `actual`, from these."""
     delays = link_delays.get(switch.name, {})
     return reconcile(link_delay_entries(fabric.model_of(switch), switch, delays), actual)
 
 
-def _name(entry: Entry) -> str:
+_NAMED = frozenset({Kind.TABLE, Kind.MEMBER, Kind.GROUP})
+
+
+def _name(key: EntryKey) -> str:
     """The table or profile of an entry that is listed by such a name; empty for all others."""
-    match entry:
-        case TableEntry():
-            return entry.table
-        case Member() | Group():
-            return entry.profile
-        case _:
-            return ""
+    return key[1] if key[0] in _NAMED else ""

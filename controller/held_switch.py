@@ -41,13 +41,12 @@ class HeldSwitch:
         """A read or write is under way."""
         return self._busy.locked()
 
-    async def read(self, names: Collection[str] | None = None) -> Collection[Entry]:
+    async def read(self, names: Collection[str] | None = None) -> Mapping[EntryKey, Entry]:
         """Read everything, or the tables and profiles of these names."""
         async with self._busy:
             self.entries = None
-            entries = await self.session.read_entries(names)
-            self.entries = {entry.key: entry for entry in entries}
-            return entries
+            self.entries = await self.session.read_by_key(names)
+            return self.entries
 
     async def write(self, updates: Sequence[Update]) -> None:
         """Carry out updates, phase by phase, in requests of bounded size."""
@@ -69,11 +68,11 @@ class HeldSwitch:
             else:
                 self.entries[update.entry.key] = update.entry
 
-    def known(self) -> Collection[Entry]:
+    def known(self) -> Mapping[EntryKey, Entry]:
         """What it holds; SwitchError if that is unknown."""
         if self.entries is None:
             raise SwitchError(switch=self.name, message="what it holds is not known")
-        return self.entries.values()
+        return self.entries
 
 
 async def write_in_rounds(
@@ -92,7 +91,7 @@ async def write_in_rounds(
     on_written, on_failed: told of each switch as soon as it is through with its last part.
     """
     held = {
-        name: Held(entries=tuple(switches[name].known()), updates=one)
+        name: Held(entries=tuple(switches[name].known().values()), updates=one)
         for name, one in updates.items()
         if one
     }

@@ -54,8 +54,8 @@ class Update:
 
 
 def reconcile(
-    desired: Iterable[Entry],
-    actual: Iterable[Entry],
+    desired: Iterable[Entry] | Mapping[EntryKey, Entry],
+    actual: Iterable[Entry] | Mapping[EntryKey, Entry],
     sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Update]:
     """The updates that turn `actual` into `desired`, in order; empty when they are the same.
@@ -63,11 +63,12 @@ def reconcile(
     A default entry cannot be inserted or deleted: one that is desired is modified, one that is
     not desired is left alone.
 
+    Either may be given by key, which spares computing the keys.
     sizes: entries that a table has room for. Where old and new ones together would not fit, as
     many strays as must go before the new ones come.
     """
-    wanted = _by_key(desired)
-    present = _by_key(actual)
+    wanted = desired if isinstance(desired, Mapping) else by_key(desired)
+    present = actual if isinstance(actual, Mapping) else by_key(actual)
     updates: list[Update] = []
     for key, entry in wanted.items():
         before = present.get(key)
@@ -80,7 +81,7 @@ def reconcile(
         for key, entry in present.items()
         if key not in wanted and not isinstance(entry, DefaultEntry)
     ]
-    excess = _excess(present.values(), updates, sizes)
+    excess = _excess(present.values(), updates, sizes) if strays else Counter()
     for entry in strays:
         early = isinstance(entry, TableEntry) and excess[entry.table] > 0
         if isinstance(entry, TableEntry) and early:
@@ -112,7 +113,8 @@ def batches(updates: Iterable[Update], *, size_max: int) -> Iterator[list[Update
             yield waiting[start : start + size_max]
 
 
-def _by_key(entries: Iterable[Entry]) -> dict[EntryKey, Entry]:
+def by_key(entries: Iterable[Entry]) -> dict[EntryKey, Entry]:
+    """The entries by their keys, which must differ."""
     keyed: dict[EntryKey, Entry] = {}
     for entry in entries:
         assert entry.key not in keyed, f"two entries for {entry.where}"

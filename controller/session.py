@@ -172,13 +172,17 @@ class SwitchSession:
 
         names: only those of these tables and profiles, without defaults.
         """
+        return list((await self.read_by_key(names)).values())
+
+    async def read_by_key(self, names: Collection[str] | None = None) -> dict[EntryKey, Entry]:
+        """The same by key."""
         found: dict[EntryKey, Entry] = {}
         with wrapped(self.name):
             for message in await self.read_messages(names):
                 entry = decode_entry(message, self._schema)
                 if entry is not None:
                     found[entry.key] = entry
-        return list(found.values())
+        return found
 
     async def read_messages(self, names: Collection[str] | None = None) -> list[p4r.Entity]:
         """The same as the switch sends it, for writing it back."""

@@ -20,6 +20,7 @@ from controller.desired import LinkDelays
 from controller.entries import Member
 from controller.fabric import Fabric, programmed_switches
 from controller.findings import ROUTE_NAMES, Target
+from controller.garbage import few_collections
 from controller.held_switch import HeldSwitch, write_in_rounds
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_fabric import KeptFabric
@@ -94,20 +95,25 @@ class Keeper:
         target = await kept.compute_target()
         self._event(EventKind.STARTED, f"{len(programmed_switches(kept.fabric))} switches")
         try:
-            async with asyncio.TaskGroup() as group:
-                kept.run_in(group)
-                kept.retarget(target)
-                kept.adopt()
-                group.create_task(self._follow_target())
-                group.create_task(self._write_in_passes())
-                if self._changes is not None:
-                    group.create_task(self._changes.run())
-                try:
-                    await asyncio.Event().wait()  # until cancelled
-                finally:
-                    kept.stop()
+            with few_collections():
+                await self._run(target)
         finally:
             self._event(EventKind.STOPPED)
+
+    async def _run(self, target: Target) -> None:
+        kept = self._kept
+        async with asyncio.TaskGroup() as group:
+            kept.run_in(group)
+            kept.retarget(target)
+            kept.adopt()
+            group.create_task(self._follow_target())
+            group.create_task(self._write_in_passes())
+            if self._changes is not None:
+                group.create_task(self._changes.run())
+            try:
+                await asyncio.Event().wait()  # until cancelled
+            finally:
+                kept.stop()
 
     # State
 

@@ -219,7 +219,7 @@ async def test_full_of_strays_is_no_obstacle(fabric: Fabric) -> None:
         target = Target.of(fabric, NO_FINDINGS)
         sample = next(
             entry
-            for entry in target.entries("leaf1")
+            for entry in target.entries("leaf1").values()
             if isinstance(entry, TableEntry) and entry.table == "int_edge_ports"
         )
         strays = [
@@ -254,7 +254,7 @@ def watch_entries(fabric: Fabric) -> list[TableEntry]:
     """Those of leaf1's watchlist."""
     entries = [
         entry
-        for entry in Target.of(fabric, NO_FINDINGS).entries("leaf1")
+        for entry in Target.of(fabric, NO_FINDINGS).entries("leaf1").values()
         if isinstance(entry, TableEntry) and entry.table == "int_watchlist"
     ]
     assert len(entries) >= 1_000
