@@ -19,6 +19,7 @@ from correction.residences import Residence, residences_of_packets
 from correction.timebase import Bools
 from tempotrace.analysis import Analysis
 from tempotrace.errors import InputError
+from tempotrace.left_out import rejected_document
 from tempotrace.path_documents import PathDocuments, hash_document
 
 PATHS_VERSION = 1
@@ -134,6 +135,7 @@ class PathSession:
             "changes": [self.documents.shift(one) for one in shifts],
             "choices": self.documents.choices(ranked),
             "links": [self.documents.link(part) for part in port_delays(self._delays)],
+            "rejected": rejected_document(self._analysis),
         }
 
     def _packets_of(self, flow: Flow) -> int:

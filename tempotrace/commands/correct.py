@@ -2,7 +2,6 @@
 """`tempotrace correct`: corrections with bounds from a recording."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.fabric_file import load_fabric
-from correction.correction_fields import ClientFields
 from correction.link_bounds import link_bounds
-from correction.links import Reject
 from tempotrace.analysis import (
     LINKS_MAX,
     Analysis,
     analyse,
     correction_rows,
-    fields_of_clients,
     link_estimates,
     warn_of_refusals,
 )
@@ -31,6 +27,7 @@ from tempotrace.commands.correct_plan import plan_command
 from tempotrace.commands.options import FabricFile, Json, LinkDelays
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.followed import run_followed
+from tempotrace.left_out import fields_document, print_left_out, rejected_document
 from tempotrace.strict_json import strict_text
 from tracing_core.corrections import CorrectionTable
 
@@ -113,22 +110,8 @@ def corrections_document(analysis: Analysis) -> dict[str, Any]:
             {"kind": f.kind, "window": f.window, "subject": f.subject, "detail": f.detail}
             for f in analysis.solution.findings
         ],
-        "correction_fields": [
-            {
-                "client": analysis.model.clocks[one.client].name,
-                "exchanges": one.exchanges,
-                "unexplained": one.unexplained,
-                "c1_written_ns": _number(one.written_ns[0]),
-                "c2_written_ns": _number(one.written_ns[1]),
-                "c1_unexplained_ns": _number(one.unexplained_ns[0]),
-                "c2_unexplained_ns": _number(one.unexplained_ns[1]),
-                "applied_asymmetry_ns": one.applied_asymmetry_ns,
-            }
-            for one in fields_of_clients(analysis)
-        ],
-        "rejected": {
-            reason.value: count for reason, count in analysis.solution.counters.rejected.items()
-        },
+        "correction_fields": fields_document(analysis),
+        "rejected": rejected_document(analysis),
     }
 
 
@@ -160,7 +143,7 @@ def _print(analysis: Analysis) -> None:
     console = Console()
     if not len(analysis.windows):
         console.print("no window holds telemetry: nothing to correct")
-        _print_rejected(console, analysis.solution.counters.rejected)
+        print_left_out(console, analysis)
         return
     clocks = Table(
         title=f"clocks at the centre of the last of {len(analysis.windows)} windows, "
@@ -189,31 +172,7 @@ def _print(analysis: Analysis) -> None:
     _print_links(console, analysis)
     for finding in analysis.solution.findings:
         console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")
-    for one in fields_of_clients(analysis):
-        if not one.explained:
-            console.print(_unexplained(analysis.model.clocks[one.client].name, one))
-    _print_rejected(console, analysis.solution.counters.rejected)
-
-
-def _unexplained(client: str, one: ClientFields) -> str:
-    """A client's correctionFields that hold more, or less, than they should."""
-    told = f"correction-field: {client}: {one.unexplained} of {one.exchanges} exchanges:"
-    if one.applied_asymmetry_ns is not None:
-        return f"{told} delayAsymmetry {one.applied_asymmetry_ns:.0f} ns"
-    c1, c2 = one.unexplained_ns
-    return f"{told} c1 {c1:.0f} ns, c2 {c2:.0f} ns that nothing explains"
-
-
-def _print_rejected(console: Console, rejected: Mapping[Reject, int]) -> None:
-    """What took no part, by reason."""
-    if not rejected:
-        return
-    table = Table(title="left out")
-    table.add_column("reason")
-    table.add_column("count", justify="right")
-    for reason, count in sorted(rejected.items()):
-        table.add_row(reason.value, str(count))
-    console.print(table)
+    print_left_out(console, analysis)
 
 
 def _print_links(console: Console, analysis: Analysis) -> None:

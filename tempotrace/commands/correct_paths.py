@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from controller.fabric import PTP_EVENT_UDP_PORT, Fabric
 from controller.fabric_file import load_fabric
@@ -15,6 +16,7 @@ from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
 from tempotrace.analysis import analyse, warn_of_refusals
 from tempotrace.commands.options import FabricFile, Json, LinkDelays
 from tempotrace.errors import InputError, one_line_errors
+from tempotrace.left_out import print_left_out
 from tempotrace.path_session import PathSession, PtpFreedom
 from tempotrace.path_tables import PathTables
 from tempotrace.strict_json import strict_text
@@ -104,6 +106,7 @@ def paths(
             tables.associations(clients, detailed=ptp is not None)
             tables.shifts(shifts)
             tables.choices(ranked)
+            print_left_out(Console(), analysis)
     if as_json:
         typer.echo(strict_text(document))
 
