@@ -28,6 +28,7 @@ RPC_DEADLINE_S: Final = 30.0
 PUSH_DEADLINE_S: Final = 60.0
 """A pipeline push: hardware takes tens of seconds."""
 
+
 class ChannelClosedError(Exception):
     """The channel was closed while a call was under way."""
 

@@ -47,10 +47,9 @@ async def learn_running_program(held: HeldSwitch) -> None:
     config = await _running(held)
     schema = _schema_of(config)
     held.session.use_schema(schema)
-    if not {
-        *(table.alias for table in schema.tables),
-        *(profile.alias for profile in schema.action_profiles),
-    } >= ROUTE_NAMES:
+    known = {table.alias for table in schema.tables}
+    known |= {profile.alias for profile in schema.action_profiles}
+    if not known >= ROUTE_NAMES:
         return
     try:
         await held.read(ROUTE_NAMES)
