@@ -18,6 +18,7 @@ RESOURCE_HOST_IP = "host.ip"
 RESOURCE_HOST_ID = "host.id"
 
 SPAN_RANK = "tempotrace.rank"
+SPAN_COMMUNICATOR = "tempotrace.communicator"
 SPAN_TIME_FLAG = "tempotrace.time.flag"
 """Span attribute: a TimeFlag, where a span's own stamps contradict each other or other events."""
 

@@ -11,7 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from tracing_core.clock_domains import SPAN_RANK, SPAN_TIME_FLAG, ClockKind, TimeFlag
+from tracing_core.clock_domains import (
+    SPAN_COMMUNICATOR,
+    SPAN_RANK,
+    SPAN_TIME_FLAG,
+    ClockKind,
+    TimeFlag,
+)
 from tracing_core.importers.errors import ImportRefusedError
 from tracing_core.importers.ids import span_id, trace_id
 from tracing_core.importers.json_stream import JsonReader
@@ -154,7 +160,7 @@ def _attributes(
     flag: TimeFlag | None,
     options: ImportOptions,
 ) -> dict[str, AttributeValue]:
-    found: dict[str, AttributeValue] = {"tempotrace.communicator": group}
+    found: dict[str, AttributeValue] = {SPAN_COMMUNICATOR: group}
     if rank is not None:
         found[SPAN_RANK] = rank
     if options.job:

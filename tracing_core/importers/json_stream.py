@@ -36,13 +36,14 @@ class JsonReader:
         self._at = 0
         self._ended = False
         self._value_chars_max = value_chars_max
-        self._lines_before = 1
+        self._line = 1
+        self._counted = 0  # lines are counted up to here in the text that is held
         self._dropped_chars = 0
 
     @property
     def line(self) -> int:
         """Line of the next character, from 1."""
-        return self._lines_before + self._text.count("\n", 0, self._at)
+        return self._counted_line()
 
     def peek(self) -> str:
         """The next character that is no white space, not consumed; empty at the end."""
@@ -140,6 +141,12 @@ class JsonReader:
             if not self._fill(held_chars):
                 raise self._error(problem)
 
+    def _counted_line(self) -> int:
+        """Counts the lines since the last call, so that many calls cost one pass over the text."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
     @property
     def _position(self) -> int:
         return self._dropped_chars + self._at
@@ -148,10 +155,10 @@ class JsonReader:
         """Reads that much more, or what is left; drops what is consumed. False at the end."""
         if self._ended:
             return False
-        self._lines_before += self._text.count("\n", 0, self._at)
+        self._counted_line()  # what is dropped counts
         self._dropped_chars += self._at
         parts = [self._text[self._at :]]
-        self._at = 0
+        self._at = self._counted = 0
         got_chars = 0
         while got_chars < wanted_chars and not self._ended:
             chunk = next(self._chunks, None)

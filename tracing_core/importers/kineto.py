@@ -13,7 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracing_core.clock_domains import SPAN_RANK, SPAN_TIME_FLAG, ClockKind, TimeFlag, clock_name
+from tracing_core.clock_domains import (
+    SPAN_COMMUNICATOR,
+    SPAN_RANK,
+    SPAN_TIME_FLAG,
+    ClockKind,
+    TimeFlag,
+    clock_name,
+)
 from tracing_core.importers.gpu_launches import Launches, join_launches
 from tracing_core.importers.ids import span_id, trace_id
 from tracing_core.importers.numbers import quantum_of, whole
@@ -37,6 +44,8 @@ from tracing_core.model import Attributes, AttributeValue, Span, SpanKind
 
 FORMAT = "kineto"
 BASE = "baseTimeNanoseconds"
+PROCESS_GROUP = "Process Group Name"
+"""Argument of collectives: their communicator."""
 UNIX_MIN_NS = 10**18
 """September 2001: smaller stamps count from something else than the Unix epoch."""
 ZERO_STAMP = "ts is 0: the profiler had no stamp for it"
@@ -253,5 +262,8 @@ class _File:
             found["tempotrace.step"] = step
         if flag is not None:
             found[SPAN_TIME_FLAG] = flag.value
-        found.update(attributes(member(event, "args"), "arg."))
+        arguments = member(event, "args")
+        if text(arguments.get(PROCESS_GROUP)):
+            found[SPAN_COMMUNICATOR] = text(arguments[PROCESS_GROUP])
+        found.update(attributes(arguments, "arg."))
         return found

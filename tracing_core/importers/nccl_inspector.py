@@ -9,7 +9,7 @@ the last `kernel_stop_ts`. All ranks of one operation share a trace.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tracing_core.clock_domains import SPAN_RANK, SPAN_TIME_FLAG, TimeFlag
+from tracing_core.clock_domains import SPAN_COMMUNICATOR, SPAN_RANK, SPAN_TIME_FLAG, TimeFlag
 from tracing_core.importers.ids import span_id, trace_id
 from tracing_core.importers.json_stream import JsonReader
 from tracing_core.importers.numbers import micros_to_ns, whole
@@ -152,7 +152,7 @@ def _attributes(
 ) -> dict[str, AttributeValue]:
     header = member(record, "header")
     found: dict[str, AttributeValue] = {
-        "tempotrace.communicator": text(header.get("id")),
+        SPAN_COMMUNICATOR: text(header.get("id")),
         SPAN_RANK: whole(header.get("rank")) or 0,
         "nccl.n_ranks": whole(header.get("n_ranks")) or 0,
         "nccl.sequence_number": whole(operation.get(f"{prefix}_sn")) or 0,

@@ -9,7 +9,7 @@ is stored as if the text were UTC, on no named clock.
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from tracing_core.clock_domains import SPAN_RANK, ClockKind
+from tracing_core.clock_domains import SPAN_COMMUNICATOR, SPAN_RANK, ClockKind
 from tracing_core.importers.ids import span_id, trace_id
 from tracing_core.importers.json_stream import JsonReader
 from tracing_core.importers.report import FileClock, FileReport, ImportOptions
@@ -61,7 +61,7 @@ def _status(
     name = communicator_name(communicator)
     missing = list(objects(communicator.get("missing_ranks")))
     found: dict[str, AttributeValue] = {
-        "tempotrace.communicator": name,
+        SPAN_COMMUNICATOR: name,
         "nccl.n_ranks": attribute(communicator.get("size")),
         "nccl.missing_ranks": tuple(attribute(rank.get("rank")) for rank in missing),
     }
