@@ -99,10 +99,10 @@ def hash_bytes(buf: Bytes, start: int, end: int, seed: np.uint64) -> np.uint64:
 
 
 @compiled
-def checksum64(buf: Bytes) -> int:
+def checksum64(buf: Bytes, seed: np.uint64) -> int:
     """A 64-bit checksum in four lanes: tells a torn or damaged record from a whole one."""
     size = len(buf)
-    a = _SEED ^ np.uint64(size)
+    a = mix64(_SEED ^ np.uint64(size), seed)
     b, c, d = a + np.uint64(1), a + np.uint64(2), a + np.uint64(3)
     pos = 0
     while pos + 32 <= size:
