@@ -5,6 +5,7 @@ Used by `fabric_check.py` only.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -22,11 +23,22 @@ from controller.fabric_problem import (
 from controller.yaml_positions import KeyPath
 
 
+class _LinkEndOf(NamedTuple):
+    """An end of a link at a speed that its node's model does not declare."""
+
+    path: KeyPath
+    node: str
+    needs: tuple[KeyPath, ...]
+
+
 def check_links(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem]:
     model_of: dict[str, tuple[str, KeyPath]] = {}
     for section, index, node in _nodes(fabric):
         model_of.setdefault(node.name, (node.model, (section, index, "model")))
-    models = {model.name: model for model in fabric.models}
+    speeds = {
+        (model.name, points.speed_gbps) for model in fabric.models for points in model.stamp_points
+    }
+    without_points: dict[tuple[str, int], list[_LinkEndOf]] = {}
     host_names = {host.name for host in fabric.hosts}
     names = (SWITCH_NAMES, HOST_NAMES)
     ends_named = [
@@ -64,17 +76,11 @@ def check_links(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem
             if end.node in switches:
                 yield from switch_port(path, end, switches)
             model_name, model_path = model_of[end.node]
-            model = models.get(model_name)
-            if path == ends[1] and model_of.get(link.a.node, ("", ()))[0] == model_name:
-                continue  # told of the other end
-            if model is not None and model.stamp_points_at(link.speed_gbps) is None:
-                speeds = ", ".join(str(point.speed_gbps) for point in model.stamp_points)
-                yield FabricProblem(
-                    ("links", index, "speed_gbps"),
-                    f"model {model.name} of {end.node} declares no stamp point at "
-                    f"{link.speed_gbps} Gb/s; expected one of {speeds}",
-                    (path, model_path, ("models", "*", "name"), ("models", "*", "stamp_points")),
-                )
+            if (model_name, link.speed_gbps) not in speeds:
+                needs = (path, model_path, ("models", "*", "name"), ("models", "*", "stamp_points"))
+                where: KeyPath = ("links", index, "speed_gbps")
+                without = without_points.setdefault((model_name, link.speed_gbps), [])
+                without.append(_LinkEndOf(where, end.node, needs))
         if link.a.node == link.b.node or {link.a.node, link.b.node} <= host_names:
             yield FabricProblem(
                 ("links", index, "b"),
@@ -95,6 +101,26 @@ def check_links(fabric: Fabric, switches: SwitchIndex) -> Iterator[FabricProblem
                 f"expected at most {link.length_m}",
                 (("links", index, "length_m"),),
             )
+    yield from _without_points(fabric, without_points)
+
+
+def _without_points(
+    fabric: Fabric, found: dict[tuple[str, int], list[_LinkEndOf]]
+) -> Iterator[FabricProblem]:
+    """One problem per model and speed, at the first link that has it."""
+    models = {model.name: model for model in fabric.models}
+    for (name, speed_gbps), ends in found.items():
+        if name not in models:
+            continue  # a problem of its own
+        speeds = ", ".join(str(points.speed_gbps) for points in models[name].stamp_points)
+        links = len({end.path for end in ends}) - 1
+        more = f", and of {links} more link{'s' if links > 1 else ''}" if links else ""
+        yield FabricProblem(
+            ends[0].path,
+            f"model {name} of {ends[0].node} declares no stamp point at {speed_gbps} Gb/s, the "
+            f"speed of this link{more}; expected one of {speeds}",
+            ends[0].needs,
+        )
 
 
 def check_cabled(fabric: Fabric) -> Iterator[FabricProblem]:

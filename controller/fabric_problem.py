@@ -74,13 +74,17 @@ def all_known(
     listed = ", ".join(choices[:8]) + (", ..." if len(choices) > 8 else "")
     wanted = expected or f"one of {listed or '-'}"
     for name, paths in missing.items():
-        more = f", which stands in {len(paths) - 1} more places" if len(paths) > 1 else ""
+        more = f", which stands in {_count(len(paths) - 1, 'more place')}" if paths[1:] else ""
         yield FabricProblem(
             paths[0],
             f"there is no {what} {name!r}{more}; expected {wanted}",
             (),
             missing=(name, named_in),
         )
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}" + ("s" if count > 1 else "")
 
 
 def repeats(

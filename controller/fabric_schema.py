@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator
@@ -64,9 +65,12 @@ def satisfies(value: object, part: _Schema) -> bool:
 
 def schema_problems(document: PlainValue) -> list[ValueProblem]:
     """What is wrong with the values by themselves, in no order."""
-    problems = [*_value_problems(document), *_collector_problems(document)]
-    unusable = {problem.path for problem in problems}
-    return problems + [found for found in _rule_problems(document) if found.path not in unusable]
+    problems: dict[KeyPath, ValueProblem] = {}
+    for found in chain(
+        _value_problems(document), _collector_problems(document), _rule_problems(document)
+    ):
+        problems.setdefault(found.path, found)  # one is enough of each value
+    return list(problems.values())
 
 
 def _value_problems(value: PlainValue, path: KeyPath = ()) -> Iterator[ValueProblem]:

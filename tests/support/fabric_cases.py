@@ -399,7 +399,7 @@ CASES = [
         "speed_gbps: 400, length",
         "leaf1:1",
         "links[0].speed_gbps",
-        "declares no stamp point at 400 Gb/s; expected one of 100",
+        "declares no stamp point at 400 Gb/s, the speed of this link; expected one of 100",
     ),
     (
         "unknown dialect",
