@@ -46,7 +46,7 @@ TABLE = (
     Late("correct", "Estimate clocks and asymmetries."),
     Late(
         "serve",
-        "Serve OTLP ingest, API and page until Ctrl-C; with a recording, its corrections too.",
+        "Serve OTLP ingest, API and page until Ctrl-C; corrections of a recording, or live ones.",
         grouped=False,
     ),
     Late("trace", "Spans: import, export, list, show."),
