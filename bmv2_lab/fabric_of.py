@@ -79,7 +79,7 @@ def scenario_fabric(scenario: Scenario, cables: np.random.Generator) -> Fabric:
     if scenario.probe_budget_pps:
         fabric = replace(fabric, probes=Probes(budget_pps=scenario.probe_budget_pps))
     problems = check_fabric(fabric)
-    assert not problems, problems[0].message
+    assert not problems, problems[0].text()
     return fabric
 
 

@@ -50,38 +50,48 @@ _LABELS: Mapping[str, str] = MappingProxyType(
 )
 
 
+class FabricNames:
+    """Names that a fabric's description has for ports, addresses and numbers."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+        self.far_ends: dict[str, dict[int, str]] = {switch.name: {} for switch in fabric.switches}
+        for near, far in cabling(fabric).items():
+            if near.node in self.far_ends:
+                self.far_ends[near.node][near.port] = str(far)
+        self.macs = {node.mac: node.name for node in fabric.nodes}
+        self.ips = {(4, node.ip): node.name for node in fabric.nodes}
+        self.ips |= {(6, host.ipv6): host.name for host in fabric.hosts if host.ipv6 is not None}
+        self.ips |= {(4, collector.ip): "collector" for collector in fabric.collectors}
+        self.prefixes: dict[tuple[int, int, int], str] = {}
+        for one in fabric.switches:
+            prefixes: list[IpNetwork] = [*one.prefixes, *one.ipv6_prefixes]
+            for prefix in prefixes:
+                place = (prefix.version, int(prefix.network_address), prefix.prefixlen)
+                self.prefixes[place] = one.name
+        self.node_ids = {one.node_id: one.name for one in fabric.switches}
+        self.dscps = {one.dscp: one.name for one in fabric.qos.classes}
+        self.dscps |= {
+            one.marked_dscp: f"{one.name}, marked"
+            for one in fabric.qos.classes
+            if one.marked_dscp is not None
+        }
+
+
 class EntryText:
     """Words for the entries of one switch."""
 
-    def __init__(self, fabric: Fabric, switch_name: str) -> None:
-        switch = fabric.switch(switch_name)
-        model = fabric.model(switch.model)
+    def __init__(self, names: FabricNames, switch_name: str) -> None:
+        switch = names.fabric.switch(switch_name)
+        model = names.fabric.model(switch.model)
+        self._names = names
         self._unit_ns = model.stamp_unit_ns
-        self._far_end = {
-            near.port: str(far) for near, far in cabling(fabric).items() if near.node == switch_name
-        }
+        self._far_end = dict(names.far_ends[switch_name])
         for port, name in TARGETS[model.target].reserved_ports.items():
             self._far_end.setdefault(port, name)
         self._far_end.setdefault(switch.cpu_port, "CPU")
         if switch.report_port is not None:
             self._far_end.setdefault(switch.report_port, "collectors")
-        self._macs = {node.mac: node.name for node in fabric.nodes}
-        self._ips = {(4, node.ip): node.name for node in fabric.nodes}
-        self._ips |= {(6, host.ipv6): host.name for host in fabric.hosts if host.ipv6 is not None}
-        self._ips |= {(4, collector.ip): "collector" for collector in fabric.collectors}
-        self._prefixes: dict[tuple[int, int, int], str] = {}
-        for one in fabric.switches:
-            prefixes: list[IpNetwork] = [*one.prefixes, *one.ipv6_prefixes]
-            for prefix in prefixes:
-                place = (prefix.version, int(prefix.network_address), prefix.prefixlen)
-                self._prefixes[place] = one.name
-        self._node_ids = {one.node_id: one.name for one in fabric.switches}
-        self._dscps = {one.dscp: one.name for one in fabric.qos.classes}
-        self._dscps |= {
-            one.marked_dscp: f"{one.name}, marked"
-            for one in fabric.qos.classes
-            if one.marked_dscp is not None
-        }
         self._values = self._value_texts()
 
     def what(self, entry: Entry) -> str:
@@ -129,8 +139,8 @@ class EntryText:
         far = self._far_end.get(params["port"], "").rpartition(":")[0]
         mac = params.get("dst_mac")
         other = ""
-        if mac is not None and self._macs.get(mac) != far:
-            other = f", to {self._macs.get(mac) or show_value('dst_mac', mac)}"
+        if mac is not None and self._names.macs.get(mac) != far:
+            other = f", to {self._names.macs.get(mac) or show_value('dst_mac', mac)}"
         return f"{self._port(params['port'])}{tag}{other}"
 
     def _action(self, action: ActionCall) -> str:
@@ -174,9 +184,9 @@ class EntryText:
             if value.mask != ((1 << length) - 1) << (bits - length):
                 return None
         if length == bits:
-            name = self._ips.get((version, number))
+            name = self._names.ips.get((version, number))
             return shown(number) + (f" ({name})" if name else "")
-        name = self._prefixes.get((version, number, length))
+        name = self._names.prefixes.get((version, number, length))
         return f"{shown(number)}/{length}" + (f" ({name})" if name else "")
 
     def _value(self, name: str, value: int) -> str:
@@ -211,13 +221,13 @@ class EntryText:
             return lambda value: f"{what} {'on' if value else 'off'}"
 
         unit_ns = self._unit_ns
-        dscp = named("DSCP", self._dscps)
+        dscp = named("DSCP", self._names.dscps)
         return {
             **dict.fromkeys(("port", "ingress_port", "egress_port"), self._port),
             **dict.fromkeys(("dscp", "marked_dscp", "unmarked_dscp"), dscp),
             "domain_number": lambda value: f"PTP domain {value}",
             "queue_id": lambda value: f"queue {value}",
-            "node_id": named("node", self._node_ids),
+            "node_id": named("node", self._names.node_ids),
             "ether_type": called(_ETHER_TYPES, "EtherType"),
             "protocol": called(_PROTOCOLS, "protocol"),
             "message_type": called(_MESSAGES, "message type"),

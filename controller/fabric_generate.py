@@ -87,11 +87,6 @@ Ends: TypeAlias = tuple[str, int, str, int]
 """Both ends of a cable: node, port, node, port."""
 
 
-def leaf_spine_link_count(*, leaves: int, spines: int, hosts_per_leaf: int) -> int:
-    """Number of cables: uplinks first (leaf by leaf), then access links (host by host)."""
-    return leaves * spines + leaves * hosts_per_leaf
-
-
 def leaf_spine(
     *, leaves: int = 8, spines: int = 4, hosts_per_leaf: int = 2, **declared: Unpack[Declared]
 ) -> Fabric:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from controller.deploy_result import FabricDifference, SwitchDifference
 from controller.ecmp import MEMBER_IDS_PER_GROUP, PORT_MEMBER_ID_MAX
 from controller.entries import Kind, Member
-from controller.entry_text import EntryText
+from controller.entry_text import EntryText, FabricNames
 from controller.fabric import Fabric
 from controller.reconcile import Operation, Update
 
@@ -27,9 +27,10 @@ def format_plan(difference: FabricDifference, fabric: Fabric, *, verbose: bool =
     """What `apply` would do. verbose: every entry."""
     lines: list[str] = []
     alike: dict[tuple[str, ...], list[str]] = {}
+    words = FabricNames(fabric)
     for switch in difference.switches:
         if not switch.in_sync:
-            block = tuple(_switch_lines(switch, fabric, verbose=verbose))
+            block = tuple(_switch_lines(switch, words, verbose=verbose))
             alike.setdefault(block, []).append(switch.name)
     for (first, *others), names in alike.items():
         lines += [f"{_names(names)}: {first}", *others]
@@ -51,7 +52,7 @@ def _names(names: list[str]) -> str:
     return f"{', '.join(names[:NAMES_SHOWN_MAX])}{more} ({len(names)} switches, each)"
 
 
-def _switch_lines(switch: SwitchDifference, fabric: Fabric, *, verbose: bool) -> Iterator[str]:
+def _switch_lines(switch: SwitchDifference, words: FabricNames, *, verbose: bool) -> Iterator[str]:
     yield _counts(switch.updates) or "nothing to write"
     if switch.pipeline_differs and switch.pipeline_runs:
         yield (
@@ -67,7 +68,7 @@ def _switch_lines(switch: SwitchDifference, fabric: Fabric, *, verbose: bool) ->
         listed = ", ".join(f"{name} {len(updates)}" for name, updates in tables.items())
         yield f"  {listed or 'no entries'}"
         return
-    text = EntryText(fabric, switch.name)
+    text = EntryText(words, switch.name)
     for name, updates in tables.items():
         yield f"  {name}: {_counts(updates)}"
         lines = _entry_lines(updates, text) if verbose else _short_lines(updates, text)

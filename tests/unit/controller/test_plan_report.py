@@ -8,7 +8,7 @@ import pytest
 from controller.deploy_result import FabricDifference, SwitchDifference
 from controller.desired import desired_entries
 from controller.entries import ActionCall, Lpm, TableEntry, Ternary
-from controller.entry_text import EntryText
+from controller.entry_text import EntryText, FabricNames
 from controller.fabric import Fabric, PtpRole
 from controller.fabric_generate import leaf_spine
 from controller.plan_report import format_plan
@@ -154,7 +154,7 @@ def test_long_tables_are_cut_with_what_surprises_first() -> None:
 )
 def test_entries_are_told_in_names_and_units(entry: TableEntry, what: str, does: str) -> None:
     """Not in raw numbers, where the file or a standard has a word."""
-    text = EntryText(FABRIC, "leaf1")
+    text = EntryText(FabricNames(FABRIC), "leaf1")
     assert (text.what(entry), text.does(entry)) == (what, does)
 
 
@@ -162,7 +162,7 @@ def test_every_entry_of_a_full_fabric_has_words() -> None:
     """Nothing that the controller writes is left without."""
     clock = replace(FABRIC.models[0], ptp_role=PtpRole.TRANSPARENT_CLOCK)
     fabric = replace(FABRIC, models=(clock, FABRIC.models[1]))
-    text = EntryText(fabric, "leaf1")
+    text = EntryText(FabricNames(fabric), "leaf1")
     for entry in desired_entries(fabric, "leaf1"):
         assert text.what(entry)
         assert text.does(entry)
