@@ -228,8 +228,10 @@ def _event(event: Event, schedule: _Schedule, scale: BackendScale) -> Event:
         case ClockStep():
             step_ns = event.step_ns * scale.software_scale
             return replace(event, at_ns=schedule.at(event.at_ns), step_ns=step_ns)
-        case Rehash() | GrandmasterFailover():
+        case Rehash():
             return replace(event, at_ns=schedule.at(event.at_ns))
+        case GrandmasterFailover():  # its ptp4l is killed for good
+            return replace(event, at_ns=schedule.at(event.at_ns), back_ns=None)
         case NtpFallback() | PfcStorm():
             raise AssertionError("refused before")
 
