@@ -4,7 +4,6 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +35,9 @@ class BusyError(RuntimeError):
 class Keeper(Protocol):
     """Keeps requests; many threads may call it."""
 
+    blocking: bool
+    """Whether `keep` waits for the store: call it from a worker thread then."""
+
     def keep(self, admitted: Admitted, *, tenant: str, done: Done) -> None:
         """Takes a request, or raises `BusyError` at once. `tenant` is that of resources that
         name none."""
@@ -45,33 +47,32 @@ class Keeper(Protocol):
 
 
 class DirectKeeper:
-    """Stores each request at once and then says that it is safe: for tests and small loads."""
+    """Stores each request and then says that it is safe: for tests and small loads."""
+
+    blocking = True
 
     def __init__(self, spans: SpanStore, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._spans = spans
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._segment = 0
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="ingest")
 
     def keep(self, admitted: Admitted, *, tenant: str, done: Done) -> None:
-        """Stores the request on this object's thread."""
-        self._executor.submit(self._store, admitted, tenant, done)
+        """Stores the request before it returns."""
+        now_ns = self._now_ns()
+        with self._lock:
+            self._segment = segment_number(now_ns, 1, self._segment)
+            segment = self._segment
+        record = Record(offset=0, size=len(admitted.body), received_ns=now_ns, tenant=tenant)
+        batch = Batch(np.frombuffer(admitted.body, np.uint8), [record], segment)
+        try:
+            if admitted.span_count:
+                self._spans.insert(batch, token=str(segment))
+        except (StoreError, StoreClosedError) as error:
+            raise BusyError(f"the store does not take spans now: {error}") from error
+        done(None)
 
     def settle(self, timeout_s: float) -> bool:
         """Nothing is safe that cannot be queried."""
         del timeout_s
         return True
-
-    def _store(self, admitted: Admitted, tenant: str, done: Done) -> None:
-        now_ns = self._now_ns()
-        self._segment = segment_number(now_ns, 1, self._segment)
-        record = Record(offset=0, size=len(admitted.body), received_ns=now_ns, tenant=tenant)
-        batch = Batch(np.frombuffer(admitted.body, np.uint8), [record], self._segment)
-        try:
-            if admitted.span_count:
-                self._spans.insert(batch, token=str(self._segment))
-        except (StoreError, StoreClosedError) as error:
-            done(BusyError(f"the store does not take spans now: {error}"))
-            return
-        done(None)

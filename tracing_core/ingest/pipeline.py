@@ -63,6 +63,8 @@ class IngestState:
 class LogKeeper:
     """Keeps requests in a write-ahead log and moves them into the store."""
 
+    blocking = False
+
     def __init__(
         self,
         log: WriteAheadLog,

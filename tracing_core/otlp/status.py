@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""google.rpc.Status, the body of every OTLP error, built in a private descriptor pool.
+"""google.rpc.Status and RetryInfo, the body of OTLP errors, in a private descriptor pool.
 
 finsy registers its own copy of google/rpc/status.proto in the default pool; a second copy there
 fails whichever comes first (design decision 9). A private pool cannot collide with it.
@@ -8,7 +8,7 @@ fails whichever comes first (design decision 9). A private pool cannot collide w
 import json
 from enum import IntEnum, unique
 
-from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, duration_pb2, message_factory
 from google.protobuf.message import DecodeError, Message
 
 
@@ -23,61 +23,75 @@ class StatusCode(IntEnum):
     UNAVAILABLE = 14
 
 
-def _status_class() -> type[Message]:
-    pool = descriptor_pool.DescriptorPool()
-    any_file = descriptor_pb2.FileDescriptorProto()
-    any_pb2.DESCRIPTOR.CopyToProto(any_file)
-    pool.Add(any_file)
+def _message_classes() -> dict[str, type[Message]]:
     field = descriptor_pb2.FieldDescriptorProto
-    status_file = descriptor_pb2.FileDescriptorProto(
-        name="google/rpc/status.proto",
-        package="google.rpc",
-        syntax="proto3",
-        dependency=[any_file.name],
-        message_type=[
-            descriptor_pb2.DescriptorProto(
-                name="Status",
-                field=[
-                    field(
-                        name="code",
-                        number=1,
-                        type=field.TYPE_INT32,
-                        label=field.LABEL_OPTIONAL,
-                    ),
-                    field(
-                        name="message",
-                        number=2,
-                        type=field.TYPE_STRING,
-                        label=field.LABEL_OPTIONAL,
-                    ),
-                    field(
-                        name="details",
-                        number=3,
-                        type=field.TYPE_MESSAGE,
-                        type_name=".google.protobuf.Any",
-                        label=field.LABEL_REPEATED,
-                    ),
-                ],
-            )
-        ],
+    pool = descriptor_pool.DescriptorPool()
+    known = (any_pb2.DESCRIPTOR, duration_pb2.DESCRIPTOR)
+    for file in known:
+        copy = descriptor_pb2.FileDescriptorProto()
+        file.CopyToProto(copy)
+        pool.Add(copy)
+    any_name, duration_name = ".google.protobuf.Any", ".google.protobuf.Duration"
+    messages = {
+        "Status": (
+            field(name="code", number=1, type=field.TYPE_INT32, label=field.LABEL_OPTIONAL),
+            field(name="message", number=2, type=field.TYPE_STRING, label=field.LABEL_OPTIONAL),
+            field(name="details", number=3, type=field.TYPE_MESSAGE, type_name=any_name,
+                  label=field.LABEL_REPEATED),
+        ),
+        "RetryInfo": (
+            field(name="retry_delay", number=1, type=field.TYPE_MESSAGE, type_name=duration_name,
+                  label=field.LABEL_OPTIONAL),
+        ),
+    }  # fmt: skip
+    pool.Add(
+        descriptor_pb2.FileDescriptorProto(
+            name="tempotrace/google_rpc.proto",
+            package="google.rpc",
+            syntax="proto3",
+            dependency=[file.name for file in known],
+            message_type=[
+                descriptor_pb2.DescriptorProto(name=name, field=fields)
+                for name, fields in messages.items()
+            ],
+        )
     )
-    pool.Add(status_file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("google.rpc.Status"))
+    return {
+        full: message_factory.GetMessageClass(pool.FindMessageTypeByName(full))
+        for full in (f"google.rpc.{name}" for name in messages)
+    }
 
 
-_STATUS = _status_class()
+_CLASSES = _message_classes()
+_RETRY_INFO_URL = "type.googleapis.com/google.rpc.RetryInfo"
 
 
-def encode_status(code: StatusCode, message: str, *, as_json: bool) -> bytes:
-    """A google.rpc.Status in the encoding of the request it answers."""
+def encode_status(
+    code: StatusCode, message: str, *, as_json: bool = False, retry_after_s: float | None = None
+) -> bytes:
+    """A google.rpc.Status in the encoding of the request it answers.
+
+    With `retry_after_s` its details hold a google.rpc.RetryInfo: the sender may come again then.
+    """
     if as_json:
-        return json.dumps({"code": int(code), "message": message}).encode()
-    return _STATUS(code=int(code), message=message).SerializeToString()
+        body: dict[str, object] = {"code": int(code), "message": message}
+        if retry_after_s is not None:
+            body["details"] = [{"@type": _RETRY_INFO_URL, "retryDelay": f"{retry_after_s:g}s"}]
+        return json.dumps(body).encode()
+    status = _CLASSES["google.rpc.Status"](code=int(code), message=message)
+    if retry_after_s is not None:
+        whole_s = int(retry_after_s)
+        delay = {"seconds": whole_s, "nanos": round((retry_after_s - whole_s) * 1e9)}
+        info = _CLASSES["google.rpc.RetryInfo"](retry_delay=delay)
+        getattr(status, "details").add(  # noqa: B009 - built at run time
+            type_url=_RETRY_INFO_URL, value=info.SerializeToString()
+        )
+    return status.SerializeToString()
 
 
 def decode_status(body: bytes) -> tuple[int, str]:
     """Code and message of a protobuf google.rpc.Status."""
-    status = _STATUS()
+    status = _CLASSES["google.rpc.Status"]()
     try:
         status.ParseFromString(body)
     except DecodeError as error:

@@ -10,16 +10,19 @@ from fastapi import FastAPI, Request, Response
 
 from tracing_core import otlp
 from tracing_core.analysis import Analysis
+from tracing_core.ingest import DirectKeeper, Keeper
 from tracing_core.service import problems, schemas
 from tracing_core.service.api import core_router
 from tracing_core.service.api_analysis import analysis_router
 from tracing_core.service.api_export import export_router
 from tracing_core.service.api_forward import forward_router
-from tracing_core.service.forward import Forwarder, ForwardingSink
+from tracing_core.service.forward import Forwarder, ForwardingKeeper
 from tracing_core.service.head import HeadAsGet
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.jaeger import jaeger_router
+from tracing_core.service.otlp_http import OtlpFront, otlp_router
 from tracing_core.service.page import page_router
+from tracing_core.service.settled import SettledReads
 from tracing_core.store import Store
 
 API_VERSION = "1"
@@ -28,10 +31,14 @@ API_VERSION = "1"
 def create_app(
     store: Store,
     *,
-    otlp_limit_bytes: int = otlp.REQUEST_LIMIT_BYTES,
+    ingest: Ingest | None = None,
     forward: Forwarder | None = None,
 ) -> FastAPI:
-    """The whole service on `store`; the caller opens and closes it, and starts `forward`."""
+    """The whole service on `store`; the caller opens and closes it, and starts `forward`.
+
+    Without an `ingest` of the caller's, each request is stored before it is acknowledged.
+    """
+    ingest = ingest or make_ingest(store, forward=forward)
     app = FastAPI(
         title="TempoTrace",
         version=API_VERSION,
@@ -44,9 +51,7 @@ def create_app(
         docs_url=None,  # FastAPI's pages load scripts from a CDN; /docs is our own
         redoc_url=None,
     )
-    sink = store.spans if forward is None else ForwardingSink(store.spans, forward)
-    ingest = Ingest(sink, limit_bytes=otlp_limit_bytes)
-    app.include_router(ingest.router())
+    app.include_router(otlp_router(ingest))
     app.include_router(core_router(store, ingest))
     app.include_router(analysis_router(store, Analysis(store)))
     app.include_router(export_router(store))
@@ -56,14 +61,31 @@ def create_app(
     app.include_router(page_router())
     problems.install(app)
     _install_etags(app, store)
-    app.add_middleware(HeadAsGet)  # outermost: a HEAD has the ETag of its GET
+    app.add_middleware(SettledReads, keeper=ingest.keeper)
+    app.add_middleware(HeadAsGet)  # a HEAD has the ETag of its GET
+    app.add_middleware(OtlpFront, ingest=ingest)
     return app
 
 
-def create_otlp_app(app_store: Store) -> FastAPI:
+def make_ingest(
+    store: Store,
+    *,
+    keeper: Keeper | None = None,
+    forward: Forwarder | None = None,
+    limit_bytes: int = otlp.REQUEST_LIMIT_BYTES,
+) -> Ingest:
+    """What takes requests, from all transports, into `keeper`, else straight into the store."""
+    keeper = keeper or DirectKeeper(store.spans)
+    if forward is not None:
+        keeper = ForwardingKeeper(keeper, forward)
+    return Ingest(keeper, limit_bytes=limit_bytes)
+
+
+def create_otlp_app(ingest: Ingest) -> FastAPI:
     """OTLP ingest alone, for a port of its own (4318)."""
     app = FastAPI(title="TempoTrace OTLP", docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(Ingest(app_store.spans).router())
+    app.include_router(otlp_router(ingest))
+    app.add_middleware(OtlpFront, ingest=ingest)
     return app
 
 

@@ -8,7 +8,7 @@ for good, or when the service ends while it waits: the spans themselves are in t
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import httpx
@@ -18,13 +18,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tracing_core.corrections import CorrectionTable
 from tracing_core.export.annotate import annotate_request
-from tracing_core.model import Span
-from tracing_core.otlp import CONTENT_TYPE_PROTOBUF
-from tracing_core.otlp.encode import encode_spans
+from tracing_core.ingest import BusyError, Keeper
+from tracing_core.ingest.keeper import Done
+from tracing_core.otlp import CONTENT_TYPE_PROTOBUF, Admitted
 from tracing_core.otlp.retry import Delivery, delivery, wait_s
 from tracing_core.service.forward_queue import ForwardCounters, ForwardQueue
-from tracing_core.service.ingest import SpanSink
-from tracing_core.store import StoreError
 
 SEND_TIMEOUT_S = 30.0
 DRAIN_S = 5.0
@@ -32,10 +30,6 @@ DRAIN_S = 5.0
 TRACES_PATH = "/v1/traces"
 
 _log = structlog.get_logger(__name__)
-
-
-class ForwardFullError(StoreError):
-    """The receiver cannot keep up: the sender is to come again later."""
 
 
 def endpoint(url: str) -> str:
@@ -196,17 +190,26 @@ def _rejected_count(answer: bytes) -> int:
         return 0
 
 
-class ForwardingSink:
-    """Stores spans and passes them on; asks senders to wait while the receiver cannot keep up."""
+class ForwardingKeeper:
+    """Keeps requests and passes them on; asks senders to wait while the receiver cannot keep up."""
 
-    def __init__(self, sink: SpanSink, forwarder: Forwarder) -> None:
-        self._sink = sink
+    def __init__(self, keeper: Keeper, forwarder: Forwarder) -> None:
+        self._keeper = keeper
         self._forwarder = forwarder
+        self.blocking = keeper.blocking
 
-    def append(self, spans: Sequence[Span]) -> None:
-        """Keeps the spans, then queues them."""
+    def keep(self, admitted: Admitted, *, tenant: str, done: Done) -> None:
+        """Keeps the request, and queues it once it is safe."""
         if not self._forwarder.has_room:
-            raise ForwardFullError("the receiver that spans are passed on to cannot keep up")
-        self._sink.append(spans)
-        if spans:
-            self._forwarder.offer(encode_spans(spans).SerializeToString())
+            raise BusyError("the receiver that spans are passed on to cannot keep up")
+
+        def pass_on(error: Exception | None) -> None:
+            if error is None and admitted.span_count:
+                self._forwarder.offer(admitted.body)
+            done(error)
+
+        self._keeper.keep(admitted, tenant=tenant, done=pass_on)
+
+    def settle(self, timeout_s: float) -> bool:
+        """As of the keeper itself."""
+        return self._keeper.settle(timeout_s)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OTLP/gRPC: TraceService/Export, on a thread and an event loop of its own.
+
+The handler is generic and takes the request's bytes: nothing is generated, and a body is checked
+and logged as it came.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+
+from tracing_core import otlp
+from tracing_core.ingest import BusyError
+from tracing_core.service.ingest import Ingest
+
+EXPORT_METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+STATUS_DETAILS = "grpc-status-details-bin"
+"""Metadata that carries the google.rpc.Status of a refusal, RetryInfo included."""
+SHUTDOWN_S = 2.0
+START_S = 30.0
+
+
+if TYPE_CHECKING:  # only the stubs have type arguments
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+    _GenericHandler = grpc.GenericRpcHandler[bytes, bytes]
+    _MethodHandler = grpc.RpcMethodHandler[bytes, bytes]
+else:
+    _Context = grpc.aio.ServicerContext
+    _GenericHandler = grpc.GenericRpcHandler
+    _MethodHandler = grpc.RpcMethodHandler
+
+
+class GrpcAddressError(OSError):
+    """The address cannot be bound."""
+
+
+class GrpcHandle:
+    """A running OTLP/gRPC server."""
+
+    def __init__(self, ingest: Ingest, host: str, port: int) -> None:
+        self._ingest = ingest
+        self.host = host
+        self.port = port
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="otlp-grpc", daemon=True
+        )
+        self._thread.start()
+        if not self._started.wait(START_S):
+            raise RuntimeError("the OTLP/gRPC server did not start")
+        self._check_started()
+
+    def _check_started(self) -> None:
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+
+    @property
+    def target(self) -> str:
+        """What a client connects to."""
+        return f"{self.host}:{self.port}"
+
+    def stop(self) -> None:
+        """Finishes open requests and ends the thread; may be called twice."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def __enter__(self) -> "GrpcHandle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", self._ingest.limit_bytes),
+                ("grpc.so_reuseport", 0),
+            ],
+        )
+        server.add_generic_rpc_handlers((_Handler(self._ingest),))
+        try:
+            self.port = server.add_insecure_port(f"{self.host}:{self.port}")
+            await server.start()
+        except RuntimeError as error:
+            self._failure = GrpcAddressError(str(error))
+            self._started.set()
+            return
+        self._started.set()
+        await self._stop.wait()
+        await server.stop(SHUTDOWN_S)
+
+
+class _Handler(_GenericHandler):
+    def __init__(self, ingest: Ingest) -> None:
+        self._method = grpc.unary_unary_rpc_method_handler(_exporter(ingest))
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _MethodHandler | None:
+        """The one method; every other is answered with UNIMPLEMENTED."""
+        return self._method if handler_call_details.method == EXPORT_METHOD else None
+
+
+def _exporter(ingest: Ingest) -> Callable[[bytes, _Context], Awaitable[bytes]]:
+    async def export(body: bytes, context: _Context) -> bytes:
+        try:
+            with ingest.room(len(body)):
+                rejections = await ingest.take(body, otlp.CONTENT_TYPE_PROTOBUF)
+        except otlp.RequestDecodeError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except BusyError as error:
+            details = otlp.encode_status(
+                otlp.StatusCode.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s
+            )
+            context.set_trailing_metadata(((STATUS_DETAILS, details),))
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        return otlp.encode_response(rejections, otlp.CONTENT_TYPE_PROTOBUF)
+
+    return export

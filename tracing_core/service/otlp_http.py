@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OTLP/HTTP: POST /v1/traces, in front of everything else, since it takes most requests.
+
+A plain ASGI application: a framework's request and response objects would cost more than checking
+and logging the spans does.
+"""
+
+import math
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tracing_core import otlp
+from tracing_core.ingest import BusyError
+from tracing_core.service.ingest import Ingest
+from tracing_core.service.otlp_example import OTLP_JSON
+
+TRACES_PATH = "/v1/traces"
+
+_Header = tuple[bytes, bytes]
+
+
+class _DisconnectedError(RuntimeError):
+    """The sender went away before its request was complete."""
+
+
+class OtlpFront:
+    """Answers OTLP requests, and hands all others to the application behind it."""
+
+    def __init__(self, app: ASGIApp, ingest: Ingest) -> None:
+        self._app = app
+        self._ingest = ingest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != TRACES_PATH:
+            await self._app(scope, receive, send)
+            return
+        try:
+            status, headers, body = await answer(self._ingest, scope, receive)
+        except _DisconnectedError:
+            return
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+async def answer(
+    ingest: Ingest, scope: Scope, receive: Receive
+) -> tuple[int, list[_Header], bytes]:
+    """Status, headers and body for one request."""
+    headers = dict(scope["headers"])
+    content_type = headers.get(b"content-type", b"").decode("latin-1")
+    as_json = content_type.partition(";")[0].strip().lower() == otlp.CONTENT_TYPE_JSON
+    try:
+        media = otlp.media_type(content_type)
+        with ingest.room(_declared_size(headers, ingest.limit_bytes)):
+            body = await _read(receive, ingest.limit_bytes)
+            encoding = headers.get(b"content-encoding", b"").decode("latin-1")
+            rejections = await ingest.take(body, content_type, encoding)
+    except otlp.RequestDecodeError as error:
+        return _refused(error, as_json=as_json)
+    except BusyError as error:
+        return _busy(error, as_json=as_json)
+    return (
+        HTTPStatus.OK,
+        [(b"content-type", media.encode())],
+        otlp.encode_response(rejections, content_type),
+    )
+
+
+def _declared_size(headers: dict[bytes, bytes], limit_bytes: int) -> int:
+    """Size of the body by its header; a body without one may have all that is allowed."""
+    text = headers.get(b"content-length", b"")
+    size = int(text) if text.isdigit() else limit_bytes
+    if size > limit_bytes:
+        raise otlp.RequestTooLargeError(f"request exceeds {limit_bytes} bytes")
+    return size
+
+
+async def _read(receive: Receive, limit_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size_bytes = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _DisconnectedError
+        part = message.get("body", b"")
+        size_bytes += len(part)
+        if size_bytes > limit_bytes:
+            raise otlp.RequestTooLargeError(f"request exceeds {limit_bytes} bytes")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _refused(error: otlp.RequestDecodeError, *, as_json: bool) -> tuple[int, list[_Header], bytes]:
+    match error:
+        case otlp.RequestTooLargeError():
+            status, code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, otlp.StatusCode.RESOURCE_EXHAUSTED
+        case otlp.UnsupportedTypeError() | otlp.UnsupportedEncodingError():
+            status, code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, otlp.StatusCode.INVALID_ARGUMENT
+        case _:
+            status, code = HTTPStatus.BAD_REQUEST, otlp.StatusCode.INVALID_ARGUMENT
+    return status, [_type(as_json)], otlp.encode_status(code, str(error), as_json=as_json)
+
+
+def _busy(error: BusyError, *, as_json: bool) -> tuple[int, list[_Header], bytes]:
+    """429 when senders are too fast, 503 when the service itself has no room."""
+    status = HTTPStatus.TOO_MANY_REQUESTS if error.overloaded else HTTPStatus.SERVICE_UNAVAILABLE
+    body = otlp.encode_status(
+        otlp.StatusCode.UNAVAILABLE,
+        str(error),
+        as_json=as_json,
+        retry_after_s=error.retry_after_s,
+    )
+    after = b"%d" % max(1, math.ceil(error.retry_after_s))
+    return status, [_type(as_json), (b"retry-after", after)], body
+
+
+def _type(as_json: bool) -> _Header:
+    media = otlp.CONTENT_TYPE_JSON if as_json else otlp.CONTENT_TYPE_PROTOBUF
+    return b"content-type", media.encode()
+
+
+def otlp_router(ingest: Ingest) -> APIRouter:
+    """The same route for the OpenAPI document; `OtlpFront` answers before it."""
+    router = APIRouter(tags=["OTLP"])
+
+    async def post(request: Request) -> Response:
+        status, headers, body = await answer(ingest, request.scope, request.receive)
+        return Response(body, status, {name.decode(): value.decode() for name, value in headers})
+
+    endpoint: Callable[[Request], Awaitable[Response]] = post
+    router.add_api_route(
+        TRACES_PATH,
+        endpoint,
+        methods=["POST"],
+        summary="Take spans in OTLP/HTTP (protobuf or JSON, optionally gzip)",
+        response_class=Response,
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {
+                    otlp.CONTENT_TYPE_PROTOBUF: {"schema": {"type": "string", "format": "binary"}},
+                    otlp.CONTENT_TYPE_JSON: {"schema": {"type": "object"}, "example": OTLP_JSON},
+                },
+            }
+        },
+    )
+    return router
