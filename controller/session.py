@@ -40,7 +40,7 @@ __all__ = [
 
 CONNECT_DEADLINE_S = 10.0
 """Longest wait for the switch to answer the arbitration."""
-HEARTBEAT_DEADLINE_S = 5.0
+HEARTBEAT_DEADLINE_S = 10.0
 """Longest wait for a cookie: longer, and the switch is taken for gone."""
 
 
@@ -78,7 +78,16 @@ class SwitchSession:
         controller that is gone had a higher one, and the next term begins.
         """
         await self.announce(election_id)
-        answer = await self.arbitration()
+        try:
+            answer = await self.arbitration()
+        except SwitchError as error:
+            if error.election_id_taken:
+                raise SwitchError(
+                    switch=self.name,
+                    message=f"another controller has the election id {election_id} too; stop it "
+                    "or wait",
+                ) from error
+            raise
         if not answer.has_primary:
             election_id = next_bid(election_id, answer.highest_election_id)
             await self.announce(election_id)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from controller.arbitration import Arbitration, next_bid, show_election_id
-from controller.keeper.backoff import Backoff
+from controller.keeper.backoff import JITTER, Backoff
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.switch_error import SwitchError
 
@@ -26,7 +26,8 @@ HEARTBEAT_NS = 10_000_000_000
 """A switch that is in peace is asked for its cookie this often: a dead one is found, and one that
 somebody emptied."""
 AUDIT_NS = 60_000_000_000
-"""A switch that is in sync is read this often, and what drifted is put right."""
+"""A switch that is in sync is read this often, or up to half as long ago, so that not all are read
+at the same time; what drifted is put right."""
 RETRY_FIRST_NS = 1_000_000_000
 RETRY_NS_MAX = 60_000_000_000
 """A switch that refused an entry is tried again, ever less often."""
@@ -124,6 +125,7 @@ class SwitchMachine:
         self._cookie = cookie
         self._own_id = election_id
         self._on_event = on_event
+        self._draw = draw
         self._backoff = Backoff(draw)
         self._retry = Backoff(draw, first_ns=RETRY_FIRST_NS, max_ns=RETRY_NS_MAX)
         self._audit_ns = 0
@@ -300,7 +302,7 @@ class SwitchMachine:
             self._backoff.reset()
             self._retry.reset()
             self._enter(Phase.IN_SYNC, now_ns)
-            self._audit_ns = now_ns + AUDIT_NS
+            self._audit_ns = now_ns + round(AUDIT_NS * (1 - JITTER * self._draw()))
             if not self._said_in_sync:
                 self._event(EventKind.IN_SYNC)
             self._said_in_sync = True

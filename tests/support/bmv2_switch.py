@@ -47,7 +47,7 @@ class Bmv2Error(Exception):
     """The switch refused something or is gone."""
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
     with contextlib.ExitStack() as stack:
         ports = []
@@ -68,7 +68,7 @@ class Bmv2Switch:
         path = bmv2_path()
         if path is None:
             raise Bmv2Error(f"{PROGRAM} is not on the PATH")
-        runtime, dataplane, thrift = _free_ports(3)
+        runtime, dataplane, thrift = free_ports(3)
         command = [path, "--no-p4", "--device-id", str(device_id), "--thrift-port", str(thrift)]
         command += ["--", "--grpc-server-addr", f"127.0.0.1:{runtime}"]
         command += ["--dp-grpc-server-addr", f"127.0.0.1:{dataplane}"]

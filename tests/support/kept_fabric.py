@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import Server, serve
@@ -116,9 +117,16 @@ class RunningKeeper:
         return [event for event in self.events if event.kind is kind]
 
 
+class AnyPark(Protocol):
+    """Switches of some kind."""
+
+    fabric: Fabric
+    addresses: dict[str, str]
+
+
 @asynccontextmanager
 async def kept(
-    switches: SwitchPark,
+    switches: AnyPark,
     *,
     election_id: int = 1_000,
     pipeline: Pipeline = PIPELINE,
