@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
@@ -21,6 +22,7 @@ from tracing_core.service import ServiceHandle, create_app, serve_in_thread
 from tracing_core.store import Store, TraceQuery
 
 EPOCH_US = 1_800_000_000_000_000
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "import-report.schema.json"
 
 
 @pytest.fixture
@@ -74,6 +76,7 @@ def test_files_of_several_formats_go_in_and_come_out(service, store):
         result = run(service, *files, "--json")
         assert result.exit_code == 0, result.output
         document = json.loads(result.stdout)
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
         assert document["spans_accepted"] == 4811 + 4 + 1 + 5
         assert document["spans_rejected"] == 0
         assert [item["format"] for item in document["files"]] == [
@@ -208,3 +211,27 @@ def test_a_hostile_pickle_among_the_files_runs_nothing(service, tmp_path):
     assert result.exit_code == 2
     assert "more than plain data" in result.stdout
     assert not ran.exists()
+
+
+def test_the_report_for_reading_says_the_same(service, tmp_path):
+    """File, format, clocks, resolution, bound with its reason, refusals with an example."""
+    path = tmp_path / "rank0.json"
+    kineto(path)
+    document = json.loads(path.read_text())
+    document["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "lost", "ts": 0, "dur": 0})
+    path.write_text(json.dumps(document))
+    lines = run(service, str(path), "--host", "h3").stdout.splitlines()
+    assert lines == [
+        f"{path}: kineto, 3 spans",
+        "  2 spans on h3/system, kind system",
+        "    time: ts is Unix time, the file has no base; resolution 1000 ns",
+        "    against the reference: unbounded; there is no correction of clock h3/system",
+        "  1 spans on h3/gpu0, kind gpu",
+        "    time: ts is Unix time, the file has no base; GPU timer as the profiler converted it;"
+        " resolution 1000 ns",
+        "    against the reference: unbounded; there is no correction of clock h3/gpu0",
+        "    against the host's clock, by launches: from unlimited to 20000 ns",
+        "  gpu_activities 1, with_launch 1, before_launch 0",
+        "  refused: 1 x ts is 0: the profiler had no stamp for it",
+        "1 requests: 3 spans accepted, 1 rejected",
+    ]

@@ -7,6 +7,7 @@ adjust: a tree without it would be wrong too.
 """
 
 import base64
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -122,8 +123,8 @@ def _tag(key: str, value: AttributeValue) -> dict[str, Any]:
             return {"key": key, "type": "binary", "value": base64.b64encode(value).decode()}
         case _:
             plain = plain_value(value)
-            shown = plain if isinstance(plain, str) else "" if plain is None else str(plain)
-            return {"key": key, "type": "string", "value": shown}
+            shown = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+            return {"key": key, "type": "string", "value": "" if plain is None else shown}
     return {"key": key, "type": kind, "value": plain_value(value)}
 
 

@@ -284,3 +284,19 @@ def test_a_broken_otlp_line_names_its_place_and_keeps_what_came_before():
     spans, report = imported(good + b'\n{"resourceSpans": [}')
     assert len(spans) == 1
     assert "line" in report.error
+
+
+def test_point_to_point_operations_are_taken_too():
+    """p2p records have a peer; the records with statistics of a dump are no spans."""
+    record = {
+        "header": {"id": "c", "rank": 3}, "metadata": {"hostname": "h"},
+        "p2p_perf": {"p2p": "Send", "p2p_sn": 9, "p2p_peer": 5, "event_trace_ts": {
+            "p2p_start_ts": START_US, "p2p_stop_ts": START_US + 2, "kernel_events": [
+                {"channel_id": 0, "kernel_start_ts": START_US + 3,
+                 "kernel_stop_ts": START_US + 8}]}},
+    }  # fmt: skip
+    (span,), report = imported(lines({"header": {}, "dump_stats": {}}, record))
+    assert span.name == "nccl:Send"
+    assert (span.attributes["nccl.peer_rank"], span.attributes["tempotrace.rank"]) == (5, 3)
+    assert span.end_local_ns == (START_US + 8) * 1000
+    assert report.ignored == {"records without an operation": 1}
