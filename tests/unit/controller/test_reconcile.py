@@ -203,3 +203,25 @@ def test_strays_make_room_where_both_would_not_fit() -> None:
     assert [len(batch) for batch in batches(updates, size_max=10)] == [1, 2, 1]
     roomy = reconcile([*keep, *new], [*keep, *old], {"ipv4_lpm": 5})
     assert [str(update)[0] for update in roomy] == ["+", "+", "-", "-"]
+
+
+@given(
+    st.sets(st.integers(1, 12), max_size=8),
+    st.sets(st.integers(1, 12), max_size=8),
+    st.integers(0, 4),
+)
+def test_no_table_ever_holds_more_than_it_has_room_for(
+    desired: set[int], actual: set[int], spare: int
+) -> None:
+    """Whatever old and new entries are, every step fits, and no entry goes early without need."""
+    size = max(len(desired), len(actual)) + spare
+    old = [member(1), *(route(n, MemberRef(1)) for n in actual)]
+    new = [member(1), *(route(n, MemberRef(1)) for n in desired)]
+    updates = reconcile(new, old, {"ipv4_lpm": size})
+    held = len(actual)
+    for update in updates:
+        held += {Operation.INSERT: 1, Operation.DELETE: -1, Operation.MODIFY: 0}[update.operation]
+        assert held <= size
+    assert held == len(desired)
+    early = sum(update.early for update in updates)
+    assert early == max(0, len(actual | desired) - size)
