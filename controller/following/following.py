@@ -50,6 +50,7 @@ class Following:
     parts: PartsInput | None = None
     state: StateFile | None = None
     totals: FollowTotals = field(default_factory=FollowTotals)
+    is_closed: bool = False
 
     def republish(self, outbox: Sequence[bytes]) -> None:
         """What a process before may have published, or not."""
@@ -62,6 +63,8 @@ class Following:
         Whether there was a part of a collector.
         """
         found = self._poll()
+        if self.parts is not None and self.parts.complete_ns is not None:
+            self._publish(self.follower.close(self.parts.complete_ns + self.follower.late_ns))
         self._publish(self.follower.close(now_collector_ns))
         return found
 
@@ -72,7 +75,10 @@ class Following:
         self.close()
 
     def close(self) -> None:
-        """Close inputs and outputs; what has not ended is left."""
+        """Close inputs and outputs, once; what has not ended is left."""
+        if self.is_closed:
+            return
+        self.is_closed = True
         if self.parts is not None:
             self.parts.close()
         for output in self.outputs:

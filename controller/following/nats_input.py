@@ -57,8 +57,7 @@ class JetStreamSource:
         if self._closing.is_set():
             return
         self._closing.set()
-        with suppress(TimeoutError, OSError, nats.errors.Error):
-            self._run(self._client.close())
+        self._run(self._let_go())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -85,6 +84,14 @@ class JetStreamSource:
         await stream.subscribe(
             self._subject, cb=self._received, ordered_consumer=True, config=config
         )
+
+    async def _let_go(self) -> None:
+        with suppress(TimeoutError, OSError, nats.errors.Error):
+            await asyncio.wait_for(self._client.close(), CONNECT_S)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _received(self, message: Msg) -> None:
         number = message.metadata.sequence.stream

@@ -20,7 +20,8 @@ from correction.stream.follow import Follower
 
 IDS_KEPT = 10_000
 LATE_NS = 4_000_000_000
-"""A window is closed so long after its end: a collector hands its statistics on 2 s after it."""
+"""A window is closed so long after its end at the latest: a collector hands its statistics on 2 s
+after it, and those of all windows in their order."""
 _READ_BYTES = 1 << 20
 
 
@@ -75,7 +76,8 @@ class PartsInput:
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._places: deque[tuple[int, tuple[int, int]]] = deque()
         """(newest time that a part holds, where it stands)."""
-        self._next = (0, 0)
+        self._begun_ns: dict[str, int] = {}
+        """By collector: start of the newest window that it has handed statistics of."""
         self.parts = 0
         self.repeated = 0
 
@@ -90,8 +92,13 @@ class PartsInput:
             self._seen[part.part_id] = None
             if len(self._seen) > IDS_KEPT:
                 self._seen.popitem(last=False)
-            self._places.append((_feed(follower, part), place))
+            self._places.append((self._feed(follower, part), place))
         return self.parts > before
+
+    @property
+    def complete_ns(self) -> int | None:
+        """Windows that end by then are complete: all collectors have handed on a later one."""
+        return min(self._begun_ns.values(), default=None)
 
     def position(self, follower: Follower) -> tuple[int, int]:
         """Where reading must begin again."""
@@ -104,19 +111,20 @@ class PartsInput:
         """Let go of the source."""
         self._source.close()
 
-
-def _feed(follower: Follower, part: Part) -> int:
-    """Hand over one part; the newest time of the collector's clock in it."""
-    newest = 0
-    arrays = part.arrays
-    if "packets" in arrays and len(arrays["packets"]):
-        packets, hops = arrays["packets"], arrays["hops"]
-        if packets.dtype != PACKET_DTYPE or hops.dtype != HOP_DTYPE:
-            raise PartError("part", 0, "packets and hops as this version writes them")
-        follower.add_packets(packets, hops, sampled_elsewhere=True)
-        newest = int(packets["capture_collector_ns"].max())
-    if "link_windows" in arrays and len(arrays["link_windows"]):
-        rows = link_windows_of(arrays["link_windows"])
-        follower.add_link_windows(rows)
-        newest = max(newest, int(np.max(rows["window_end_collector_ns"])))
-    return newest
+    def _feed(self, follower: Follower, part: Part) -> int:
+        """Hand over one part; the newest time of the collector's clock in it."""
+        newest = 0
+        arrays = part.arrays
+        if "packets" in arrays and len(arrays["packets"]):
+            packets, hops = arrays["packets"], arrays["hops"]
+            if packets.dtype != PACKET_DTYPE or hops.dtype != HOP_DTYPE:
+                raise PartError("part", 0, "packets and hops as this version writes them")
+            follower.add_packets(packets, hops, sampled_elsewhere=True)
+            newest = int(packets["capture_collector_ns"].max())
+        if "link_windows" in arrays and len(arrays["link_windows"]):
+            rows = link_windows_of(arrays["link_windows"])
+            follower.add_link_windows(rows)
+            begun = int(np.max(rows["window_start_collector_ns"]))
+            self._begun_ns[part.run] = max(begun, self._begun_ns.get(part.run, begun))
+            newest = max(newest, int(np.max(rows["window_end_collector_ns"])))
+        return newest

@@ -111,6 +111,7 @@ def follow(
             state=state,
             holdover_ns=round(holdover * 1e9),
         )
+        stack.callback(following.close)
         interrupts = stack.enter_context(Interrupts())
         reload = stack.enter_context(Reload(fabric))
         end_s = None if seconds is None else time.monotonic() + seconds
@@ -200,7 +201,8 @@ class Reload:
         try:
             description = load_fabric(self._path)
         except (FabricError, OSError) as error:
-            _warn(f"{error} (the description in use stays)")
+            first = str(error).splitlines()[0]
+            _warn(f"{first} (the description in use stays)")
             return None
         following.follower.change(fabric_model(description))
         if following.exchanges is not None:
