@@ -20,7 +20,7 @@ from controller.fabric_generate import leaf_spine
 from controller.findings import Findings, Target
 from controller.keeper.events import Event
 from controller.keeper.keeper import Keeper, KeeperOptions
-from controller.keeper.switch_machine import Phase
+from controller.keeper.phases import Phase
 from controller.pipeline import load_pipeline
 from controller.route_entries import held_ports
 from controller.session import program_schema

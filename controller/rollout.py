@@ -66,6 +66,8 @@ class RolloutResult(Generic[_SavedT]):
     """The switch that got back what it ran before."""
     waiting: tuple[str, ...] = ()
     """Switches that still run another pipeline, the one that failed included."""
+    untouched: bool = False
+    """The switch that failed could not even be drained or saved."""
 
 
 def rollout_order(fabric: Fabric, names: Collection[str], canary: str | None) -> list[str]:
@@ -116,6 +118,7 @@ async def roll_out(
             errors=tuple(errors),
             restored=name if restored else None,
             waiting=tuple(order[place:]),
+            untouched=saved is None,
         )
     return RolloutResult(changed=tuple(order), errors=tuple(await _undrained(steps)))
 

@@ -25,8 +25,8 @@ from controller.held_switch import HeldSwitch, write_in_rounds
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_fabric import KeptFabric
 from controller.keeper.kept_switch import KeptSwitch, is_settling
+from controller.keeper.phases import Phase
 from controller.keeper.pipeline_changes import PipelineChanges
-from controller.keeper.switch_machine import Phase
 from controller.reconcile import Operation, Update
 from controller.rollout import PipelineChange
 from controller.switch_error import SwitchError

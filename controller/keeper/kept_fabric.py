@@ -13,7 +13,8 @@ from controller.findings import Findings, Target
 from controller.held_switch import PARALLEL_SWITCH_COUNT_MAX
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_switch import KeptSwitch
-from controller.keeper.switch_machine import Phase, SwitchMachine
+from controller.keeper.phases import Phase
+from controller.keeper.switch_machine import SwitchMachine
 from controller.p4info_codec import table_sizes
 from controller.switch_stream import PacketIn
 

@@ -13,7 +13,8 @@ from controller.deployment import check_room
 from controller.fabric import Switch
 from controller.findings import Target
 from controller.held_switch import HeldSwitch
-from controller.keeper.switch_machine import Do, Phase, SwitchMachine
+from controller.keeper.phases import Do, Phase
+from controller.keeper.switch_machine import SwitchMachine
 from controller.reconcile import Update
 from controller.session import (
     HEARTBEAT_DEADLINE_S,

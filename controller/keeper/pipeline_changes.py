@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipeline changes over a fabric that is being kept."""
 
+import asyncio
 from collections.abc import Collection
 
 import finsy as fy
@@ -11,12 +12,15 @@ from controller.findings import Target
 from controller.held_switch import HeldSwitch
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_fabric import KeptFabric
-from controller.keeper.switch_machine import Phase
+from controller.keeper.phases import Phase
 from controller.pipeline_change import learn_running_program
 from controller.reconcile import Update
 from controller.rollout import PipelineChange, roll_out, rollout_order
 from controller.rollout_steps import RolloutSteps, lead_around, not_drainable
 from controller.switch_error import SwitchError
+
+RETRY_S = 60.0
+"""Before the next attempt, where a change could not begin: a neighbour was away, say."""
 
 
 class PipelineChanges:
@@ -35,7 +39,8 @@ class PipelineChanges:
         """Until cancelled."""
         while True:
             await self._kept.until(self._can_change)
-            await self._roll_out()
+            if not await self._roll_out():
+                await asyncio.sleep(RETRY_S)
 
     def _can_change(self) -> bool:
         """Some switch runs another pipeline, and nothing is under way with the others."""
@@ -47,7 +52,8 @@ class PipelineChanges:
             )
         )
 
-    async def _roll_out(self) -> None:
+    async def _roll_out(self) -> bool:
+        """Go over all switches that run another pipeline; False where something was in the way."""
         others = self._kept.in_phase(Phase.OTHER_PIPELINE)
         for one in others:
             one.machine.change_begins(self._kept.now_ns())
@@ -62,7 +68,8 @@ class PipelineChanges:
                     self._note(EventKind.PIPELINE_CHANGE_FAILED.value, one.name, error.message)
             order = rollout_order(self.fabric, ready, self._change.canary)
             result = await roll_out(order, RolloutSteps(self, self._change), self._note)
-            self.is_halted = bool(result.errors) or len(ready) < len(others)
+            self.is_halted = bool(result.errors) and not result.untouched
+            return not result.errors and len(ready) == len(others)
         finally:
             for one in others:
                 one.feed(one.machine.change_ends(self._kept.now_ns()))

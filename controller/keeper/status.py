@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector as MetricsSource
 from controller.keeper.events import Event, EventKind
 from controller.keeper.keeper import Keeper
 from controller.keeper.kept_switch import KeptSwitch
-from controller.keeper.switch_machine import Phase, SwitchCounters
+from controller.keeper.phases import Phase, SwitchCounters
 from controller.session import StreamCounters
 
 VERSION = 1

@@ -12,12 +12,12 @@ From everywhere a lost stream leads to `waiting`, and another primary to `backup
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, unique
 
 from controller.arbitration import Arbitration, next_bid, show_election_id
 from controller.keeper.backoff import JITTER, Backoff
 from controller.keeper.events import Event, EventKind, OnEvent
+from controller.keeper.phases import CONNECTED, Do, Phase, SwitchCounters
 from controller.switch_error import SwitchError
 
 CONNECT_NS_MAX = 10_000_000_000
@@ -34,47 +34,6 @@ RETRY_NS_MAX = 60_000_000_000
 
 
 @unique
-class Phase(Enum):
-    """Where a switch stands."""
-
-    WAITING = "waiting"
-    CONNECTING = "connecting"
-    BACKUP = "backup"
-    CHECKING = "checking"
-    OTHER_PIPELINE = "other_pipeline"
-    CHANGING = "changing"
-    """A rollout has it."""
-    PUSHING = "pushing"
-    READING = "reading"
-    WRITING = "writing"
-    IN_SYNC = "in_sync"
-    REFUSED = "refused"
-
-
-CONNECTED = frozenset(Phase) - {Phase.WAITING, Phase.CONNECTING}
-
-
-@unique
-class Do(Enum):
-    """Commands."""
-
-    CONNECT = "connect"
-    """Open a session and announce `machine.bid`."""
-    ANNOUNCE = "announce"
-    """Announce `machine.bid` on the open session."""
-    DISCONNECT = "disconnect"
-    READ_COOKIE = "read_cookie"
-    PUSH = "push"
-    READ = "read"
-    """Read everything, compare with the target."""
-    COMPARE = "compare"
-    """Compare what is known of it with the target; read where nothing is."""
-    WRITE = "write"
-    STAND_DOWN = "stand_down"
-    """Stop what is under way: another controller is in charge."""
-
-
-@unique
 class _Expects(Enum):
     """What a read should find."""
 
@@ -83,21 +42,6 @@ class _Expects(Enum):
     """What has just been written."""
     SYNC = "sync"
     """What was there the last time."""
-
-
-@dataclass(slots=True)
-class SwitchCounters:
-    """What has happened, since the start."""
-
-    connects: int = 0
-    losses: int = 0
-    takeovers: int = 0
-    """Times that it became ours after another controller had it."""
-    pushes: int = 0
-    updates: int = 0
-    refusals: int = 0
-    drifts: int = 0
-    """Reads that found something else than what was written."""
 
 
 class SwitchMachine:
@@ -134,6 +78,8 @@ class SwitchMachine:
         """The target has changed since the last comparison."""
         self._said_in_sync = False
         self._was_backup = False
+        self._won_bid: int | None = None
+        """The bid with which the switch was ours the last time."""
 
     @property
     def is_primary(self) -> bool:
@@ -170,7 +116,6 @@ class SwitchMachine:
                 return []
 
     def _connect(self, now_ns: int) -> list[Do]:
-        self.bid = self._own_id
         done = self._enter(Phase.CONNECTING, now_ns, Do.CONNECT)
         self.wake_ns = now_ns + CONNECT_NS_MAX
         return done
@@ -212,6 +157,7 @@ class SwitchMachine:
         if self._was_backup:
             self.counters.takeovers += 1
         self._was_backup = False
+        self._won_bid = self.bid
         self._event(EventKind.PRIMARY, f"election id {show_election_id(self.bid)}")
         return self._enter(Phase.CHECKING, now_ns, Do.READ_COOKIE)
 
@@ -225,13 +171,21 @@ class SwitchMachine:
             self.counters.losses += 1
         if not known:
             self._event(EventKind.LOST, error.message)
-        if error.election_id_taken and self._own_id > 1:
-            self._own_id -= 1  # another controller has the same: the next lower one is a backup's
+        self.bid = self._next_bid(error)
         self._was_backup = False
         self._forget()
         self._enter(Phase.WAITING, now_ns)
         self.wake_ns = now_ns + self._backoff.wait_ns()
         return [Do.DISCONNECT]
+
+    def _next_bid(self, error: SwitchError) -> int:
+        """What to announce at the next attempt."""
+        if not error.election_id_taken:
+            return self._own_id
+        if self.bid == self._won_bid:  # by a session of ours that the switch takes for alive
+            return next_bid(self._own_id, self.bid + 1)
+        self._own_id = max(1, self._own_id - 1)  # by another controller: be its backup
+        return self._own_id
 
     # Pipeline
 

@@ -13,7 +13,7 @@ from controller.entries import CloneSession
 from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.keeper.events import EventKind
-from controller.keeper.switch_machine import Phase
+from controller.keeper.phases import Phase
 from controller.rollout import PipelineChange
 from controller.session import open_session
 from tests.support.bmv2_switch import DEADLINE_S, PROGRAM, bmv2_path, free_ports

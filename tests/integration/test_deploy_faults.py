@@ -30,7 +30,7 @@ from controller.fabric_dump import dump_fabric
 from controller.fabric_generate import leaf_spine
 from controller.findings import NO_FINDINGS, Target
 from controller.keeper.events import EventKind
-from controller.keeper.switch_machine import Phase
+from controller.keeper.phases import Phase
 from controller.p4info_codec import encode_entry
 from controller.reconcile import Operation, Update
 from controller.session import open_session

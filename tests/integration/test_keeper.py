@@ -11,7 +11,7 @@ from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.findings import Findings, Target
 from controller.keeper.events import EventKind
-from controller.keeper.switch_machine import Phase
+from controller.keeper.phases import Phase
 from controller.rollout import PipelineChange
 from controller.route_entries import held_ports
 from controller.session import open_session, program_schema
@@ -252,13 +252,16 @@ async def test_twenty_restarts_leave_one_replica_and_the_same_entries(fabric: Fa
 @in_grpc_loop
 async def test_primary_elsewhere_is_respected_on_one_switch(fabric: Fabric) -> None:
     """Where another controller holds one switch, the others are kept all the same."""
-    async with park(fabric) as switches, open_session(
-        name="leaf1",
-        address=switches.addresses["leaf1"],
-        device_id=fabric.switch("leaf1").device_id,
-        schema=SCHEMA,
-        access=Access(),
-    ) as holder:
+    async with (
+        park(fabric) as switches,
+        open_session(
+            name="leaf1",
+            address=switches.addresses["leaf1"],
+            device_id=fabric.switch("leaf1").device_id,
+            schema=SCHEMA,
+            access=Access(),
+        ) as holder,
+    ):
         await holder.become_primary(9_000)
         async with kept(switches) as running:
             await running.in_phase(Phase.IN_SYNC, "leaf2", "spine1", "spine2")

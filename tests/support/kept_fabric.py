@@ -15,7 +15,7 @@ from controller.entries import Entry
 from controller.fabric import Fabric
 from controller.keeper.events import Event, EventKind
 from controller.keeper.keeper import Keeper, KeeperOptions
-from controller.keeper.switch_machine import Phase
+from controller.keeper.phases import Phase
 from controller.pipeline import Pipeline, load_pipeline
 from controller.rollout import PipelineChange
 from controller.session import open_session, program_schema

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from controller.keeper.events import Event, EventKind
+from controller.keeper.phases import Phase, SwitchCounters
 from controller.keeper.status import (
     EventCounts,
     KeeperState,
@@ -12,7 +13,6 @@ from controller.keeper.status import (
     metrics_text,
     status_json,
 )
-from controller.keeper.switch_machine import Phase, SwitchCounters
 from controller.switch_stream import StreamCounters
 
 

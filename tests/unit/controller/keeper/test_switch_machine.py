@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 from controller.arbitration import Arbitration
 from controller.keeper.backoff import MAX_NS, Backoff
 from controller.keeper.events import Event, EventKind
-from controller.keeper.switch_machine import (
-    AUDIT_NS,
-    CONNECT_NS_MAX,
-    HEARTBEAT_NS,
-    Do,
-    Phase,
-    SwitchMachine,
-)
+from controller.keeper.phases import Do, Phase
+from controller.keeper.switch_machine import AUDIT_NS, CONNECT_NS_MAX, HEARTBEAT_NS, SwitchMachine
 from controller.switch_error import SwitchError
 
 COOKIE = 7
@@ -155,6 +149,18 @@ def test_same_election_id_makes_a_backup_of_the_later_one() -> None:
     assert machine.wake_ns is not None
     assert machine.tick(machine.wake_ns) == [Do.CONNECT]
     assert machine.bid == 999
+
+
+def test_own_ghost_is_outbid() -> None:
+    """The switch still takes our dead session for alive: bid in the next term."""
+    machine = Bench().in_sync()
+    machine.lost(GONE, 10)
+    assert machine.tick(machine.wake_ns or 0) == [Do.CONNECT]
+    assert machine.bid == 1_000
+    machine.lost(SwitchError(switch="leaf1", message="used", election_id_taken=True), 20)
+    assert machine.tick(machine.wake_ns or 0) == [Do.CONNECT]
+    assert machine.bid == (1 << 64) + 1_000
+    assert machine.arbitration(PRIMARY, 30) == [Do.READ_COOKIE]
 
 
 def test_other_pipeline_is_left_alone() -> None:
