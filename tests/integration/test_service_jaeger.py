@@ -30,7 +30,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with Store.open(tmp_path_factory.mktemp("jaeger") / "store") as store:
         world.fill(store)
         store.spans.append([
-            extra(1, "gateway", attributes={"http.status_code": 500, "ok": False}, status_code=2),
+            extra(1, "gateway", attributes={"http.status_code": 500, "ok": False, "ratio": 0.5,
+                  "route": "/a"}, resource={"zone": "z1"}, status_code=2),
             extra(2, "backend", parent=f"{1:016x}", clock="nowhere"),
         ])  # fmt: skip
         with (
@@ -107,6 +108,10 @@ def test_a_span_without_a_correction_carries_a_warning(client: httpx.Client) -> 
         ({"service": "gateway", "tags": '{"http.status_code":"500"}'}, 1),
         ({"service": "gateway", "tags": '{"http.status_code":"200"}'}, 0),
         ({"service": "gateway", "tag": "ok:false"}, 1),
+        ({"service": "gateway", "tags": '{"ratio":"0.5"}'}, 1),
+        ({"service": "gateway", "tags": '{"route":"/a"}'}, 1),
+        ({"service": "gateway", "tags": '{"zone":"z1"}'}, 1),  # of the resource
+        ({"service": "gateway", "tags": '{"zone":"z1","http.status_code":"200"}'}, 0),
         ({"service": "gateway", "tags": '{"error":"true"}'}, 1),
         ({"service": "gateway", "minDuration": "4.9ms"}, 1),
         ({"service": "gateway", "minDuration": "5.1ms"}, 0),

@@ -5,6 +5,7 @@ Corrected time is shown; `raw=true`, Jaeger's own switch, shows the stamps as th
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -109,25 +110,37 @@ def jaeger_router(store: Store) -> APIRouter:
 
 
 def _matching(store: Store, query: JaegerQuery, tenant: str) -> Iterator[list[Span]]:
-    """Newest traces first, each with a span that meets the whole query."""
-    summaries = store.spans.search(
-        TraceQuery(
-            tenant=tenant,
-            service=query.service,
-            name=query.operation,
-            start_min_local_ns=query.start_min_local_ns,
-            start_max_local_ns=query.start_max_local_ns,
-            limit_count=TRACES_LIMIT_MAX if query.looks_inside else query.limit_count,
-        )
-    )
+    """Traces with a span that meets the whole query."""
+    looked_at: set[tuple[str, str]] = set()
     count = 0
-    for item in summaries:
-        spans = store.spans.trace(item.trace_id, tenant=item.tenant)
-        if any(query.matches(span) for span in spans):
-            yield spans
-            count += 1
-            if count == query.limit_count:
-                return
+    for search in _searches(query, tenant):
+        for item in store.spans.search(search):
+            if (item.tenant, item.trace_id) in looked_at:
+                continue
+            looked_at.add((item.tenant, item.trace_id))
+            spans = store.spans.trace(item.trace_id, tenant=item.tenant)
+            if any(query.matches(span) for span in spans):
+                yield spans
+                count += 1
+                if count == query.limit_count:
+                    return
+
+
+def _searches(query: JaegerQuery, tenant: str) -> Iterator[TraceQuery]:
+    """Where to look: by an attribute of spans in the whole store, once for each type that the tag's
+    text may have; then in the newest traces, for tags of resources and events."""
+    base = TraceQuery(
+        tenant=tenant,
+        service=query.service,
+        name=query.operation,
+        start_min_local_ns=query.start_min_local_ns,
+        start_max_local_ns=query.start_max_local_ns,
+        duration_min_ns=query.duration_min_ns,
+        limit_count=TRACES_LIMIT_MAX if query.looks_inside else query.limit_count,
+    )
+    for key, value in query.typed_tag():
+        yield replace(base, attributes={key: value})
+    yield base
 
 
 def _with_jaeger_errors(answer: Answer) -> Answer:

@@ -18,6 +18,8 @@ LIMIT_DEFAULT = 20
 LIMIT_MAX = 1000
 TRACE_IDS_MAX = 100
 INT64_MAX = 2**63 - 1
+_NO_ATTRIBUTES = ("error", "span.kind")
+"""Tags that stand for other fields of a span."""
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(ns|us|µs|μs|ms|s|m|h)")
 _UNIT_NS = {
     "ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9,
@@ -48,6 +50,25 @@ class JaegerQuery:
         """Whether the spans of a trace have to be looked at, not only its services and names."""
         bounded = self.duration_min_ns > 0 or self.duration_max_ns < INT64_MAX
         return bool(self.tags) or bounded or bool(self.operation)
+
+    def typed_tag(self) -> list[tuple[str, str | int | float | bool]]:
+        """The first tag that is an attribute, with each type that its text may stand for.
+
+        >>> JaegerQuery(tags={"n": "500"}).typed_tag()
+        [('n', '500'), ('n', 500), ('n', 500.0)]
+        """
+        key = next((key for key in self.tags if key not in _NO_ATTRIBUTES), None)
+        if key is None:
+            return []
+        text = self.tags[key]
+        values: list[str | int | float | bool] = [text]
+        if re.fullmatch("-?[0-9]{1,18}", text):
+            values.append(int(text))
+        if re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", text):
+            values.append(float(text))
+        if text in ("true", "false"):
+            values.append(text == "true")
+        return [(key, value) for value in values]
 
     def matches(self, span: Span) -> bool:
         """Whether this span meets every condition."""
