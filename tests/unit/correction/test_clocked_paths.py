@@ -96,7 +96,6 @@ def test_bounds_hold_what_true_time_says(case) -> None:
         error = abs(span.asymmetry_ns - expected[client].asymmetry_ns)
         assert error <= span.bound_conditional_ns
         assert error <= span.bound_hard_ns
-        assert span.bound_conditional_ns < 60.0
 
 
 def test_a_change_of_path_is_a_new_span(case) -> None:
