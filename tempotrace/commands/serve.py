@@ -17,8 +17,11 @@ from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.forwarding import forwarder
 from tempotrace.interrupt import Interrupts
-from tempotrace.service import open_store, start_service
+from tempotrace.receivers import LOG_FOLDER, receivers
+from tempotrace.service import is_url, open_store, start_service
 from tracing_core.store import links_of, nodes_of
+
+RETENTION_DAYS = 30
 
 
 @one_line_errors
@@ -31,8 +34,33 @@ def serve(
     clock_pairs: Annotated[
         Path | None, typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps.")
     ] = None,
-    store_path: Annotated[
-        Path | None, typer.Option("--store", help="Folder of the store; temporary by default.")
+    store_place: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            help="Folder of the embedded store, or http://USER:PASSWORD@HOST:8123/DATABASE of a "
+            "ClickHouse server; temporary by default.",
+        ),
+    ] = None,
+    log_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            help="Folder of the write-ahead log: what was acknowledged and is not stored yet. In "
+            "the store's folder by default; must be given with a ClickHouse server.",
+        ),
+    ] = None,
+    retention_days: Annotated[
+        int,
+        typer.Option("--retention-days", min=0, help="Spans older than this go; 0 keeps all."),
+    ] = RETENTION_DAYS,
+    otlp_grpc_port: Annotated[
+        int | None,
+        typer.Option("--otlp-grpc-port", min=0, max=65535, help="4317 if it is free."),
+    ] = None,
+    otlp_http_port: Annotated[
+        int | None,
+        typer.Option("--otlp-http-port", min=0, max=65535, help="4318 if it is free."),
     ] = None,
     listen: Annotated[
         list[str] | None,
@@ -68,13 +96,16 @@ def serve(
         raise InputError("serve: --reports or --listen, and --exchanges belong together")
     if state is not None and not listen:
         raise InputError("serve: --state goes with --listen")
+    if store_place is not None and is_url(store_place) and log_folder is None:
+        raise InputError("serve: --store with a URL needs --log, a folder on this machine")
     addresses = [host_and_port("--listen", text) for text in listen or []]
     description = load_fabric(fabric)
     with (
         Interrupts() as interrupts,
         tempfile.TemporaryDirectory(prefix="tempotrace-store-") as temporary,
-        open_store(store_path or Path(temporary)) as store,
+        open_store(store_place or Path(temporary)) as store,
     ):
+        store.spans.set_retention(retention_days or None)
         analysis = None
         live = None
         if addresses and exchanges is not None:
@@ -98,8 +129,20 @@ def serve(
         interrupts.check()
         with (
             forwarder(forward, store, hold_s=forward_hold_s) as forwarding,
-            start_service(store, host, port, forward=forwarding) as service,
+            receivers(
+                store,
+                log_folder or Path(store_place or temporary) / LOG_FOLDER,
+                host,
+                grpc_port=otlp_grpc_port,
+                http_port=otlp_http_port,
+                forward=forwarding,
+            ) as receiving,
+            start_service(
+                store, host, port, ingest=receiving.ingest, forward=forwarding
+            ) as service,
         ):
+            for place in receiving.places:
+                typer.echo(place)
             if forwarding is not None:
                 typer.echo(f"spans are passed on to {forwarding.url}")
             typer.echo(f"page {service.url}/   API {service.url}/docs")

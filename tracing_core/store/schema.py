@@ -164,8 +164,9 @@ CORRECTIONS_WINDOW = """
 ALTER TABLE corrections ADD COLUMN IF NOT EXISTS window_index Int32 DEFAULT 0
 """
 
-SEGMENT_DAY = "toYYYYMMDD(fromUnixTimestamp64Micro(toInt64(bitShiftRight(segment, 12)), 'UTC'))"
-"""Day of a segment's number: microseconds since 1970, then 12 bits of the writer."""
+SEGMENT_TIME = "toDateTime(intDiv(bitShiftRight(segment, 12), 1000000), 'UTC')"
+"""When a segment was begun: its number is microseconds since 1970, then 12 bits of the writer."""
+SEGMENT_DAY = f"toYYYYMMDD({SEGMENT_TIME})"
 
 SPAN_ROWS = f"""
 CREATE TABLE IF NOT EXISTS span_rows (

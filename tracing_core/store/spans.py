@@ -21,6 +21,7 @@ from tracing_core.model import (
 from tracing_core.otlp.encode import encode_spans
 from tracing_core.store.blocks import Batch, Record, build_blocks
 from tracing_core.store.engine import Engine, Row
+from tracing_core.store.schema import SEGMENT_TIME
 from tracing_core.store.segments import segment_number
 from tracing_core.store.span_rows import SELECTED, request_of_rows, spans_of_rows
 from tracing_core.store.trace_search import TraceQuery, TraceSummary, search_traces
@@ -78,6 +79,24 @@ class SpanStore:
                 self._engine.insert_block(table, block, token=token, deduplicate=deduplicate)
             self.revision += 1
         return blocks.row_count
+
+    def set_retention(self, days: int | None) -> None:
+        """Lets the database drop segments that came more than `days` ago; None keeps all."""
+        for table in ("span_rows", "trace_parts"):
+            current = str(
+                self._engine.rows(
+                    "SELECT create_table_query FROM system.tables"
+                    " WHERE database = currentDatabase() AND name = {table:String}",
+                    {"table": table},
+                )[0][0]
+            )
+            if days is None:
+                if "TTL" in current:
+                    self._engine.command(f"ALTER TABLE {table} REMOVE TTL")
+            elif f"toIntervalDay({int(days)})" not in current:
+                self._engine.command(
+                    f"ALTER TABLE {table} MODIFY TTL {SEGMENT_TIME} + toIntervalDay({int(days)})"
+                )
 
     def segment_rows(self, segment: int) -> int:
         """Rows that are stored of a segment: all of them or none."""
