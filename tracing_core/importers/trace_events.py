@@ -243,7 +243,7 @@ def nesting(start_ns: Int64Array, end_ns: Int64Array, lane: Int64Array) -> Int64
 
     Of two that start together the longer one is the parent. Rows in a negative lane have none.
 
-    >>> list(nesting(np.array([0, 1, 5]), np.array([9, 3, 9]), np.array([0, 0, 0])))
+    >>> nesting(np.array([0, 1, 5]), np.array([9, 3, 9]), np.array([0, 0, 0])).tolist()
     [-1, 0, 0]
     """
     parent = np.full(start_ns.shape, NO_PARENT, np.int64)
