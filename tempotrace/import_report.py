@@ -93,7 +93,8 @@ def file_lines(document: Mapping[str, Any]) -> Iterator[str]:
     for clock in document["clocks"]:
         name = clock["clock"] or f"unknown clock ({clock['reason']})"
         yield f"  {clock['spans']} spans on {name}, kind {clock['kind']}"
-        yield f"    time: {clock['alignment']}; resolution {clock['quantum_ns']} ns"
+        base = "" if clock["base_ns"] is None else f"; base {clock['base_ns']} ns"
+        yield f"    time: {clock['alignment']}{base}; resolution {clock['quantum_ns']} ns"
         bound = clock["bound_conditional_ns"]
         known = "unbounded" if bound is None else f"± {bound} ns (conditional)"
         yield f"    against the reference: {known}; {clock['correction']}"

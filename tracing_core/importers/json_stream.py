@@ -9,7 +9,7 @@ through (`members`, `items`, `documents`) are read piece by piece. Decimals stay
 import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from tracing_core.importers.errors import ImportRefusedError
 
@@ -19,8 +19,17 @@ _SPACE = " \t\r\n"
 _OPEN_SCALAR = frozenset("-0123456789tfnNI")
 """First characters of values that may go on in the next chunk although they parse."""
 
+
+def _decimal(text: str) -> Decimal | None:
+    """The number exactly; null if its exponent is beyond what decimals can have."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
+
+
 DECODER = json.JSONDecoder(
-    parse_float=Decimal,
+    parse_float=_decimal,
     parse_constant=lambda _: None,  # NaN and infinities, which some profilers write
     strict=False,  # control characters inside strings
 )

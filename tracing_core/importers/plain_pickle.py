@@ -20,6 +20,8 @@ VALUES_MAX = 5_000_000
 """Values of the whole result, those that appear twice counted twice."""
 DEPTH_MAX = 24
 MEMO_MAX = 5_000_000
+INTEGER_BITS_MAX = 1024
+"""Stamps have 64; text of very long integers takes quadratic time."""
 
 PlainValue = Any
 """None, bool, int, float, str, or a list, tuple or dict of such."""
@@ -70,6 +72,8 @@ class _Machine:
     def _step(self, name: str, argument: PlainValue, position: int | None) -> None:
         stack = self._stack
         if name in _IMMEDIATE:
+            if type(argument) is int and argument.bit_length() > INTEGER_BITS_MAX:
+                raise ImportRefusedError(f"pickle with an integer beyond {INTEGER_BITS_MAX} bits")
             stack.append(argument)
         elif name in _CONSTANTS:
             stack.append(_CONSTANTS[name])

@@ -171,3 +171,9 @@ def test_stamps_of_another_clock_name_none():
     assert span.clock_domain == ""
     assert "no Unix time" in span.resource["tempotrace.clock.reason"]
     assert report.flagged == {}
+
+
+def test_integers_without_end_are_refused():
+    """Their text would take quadratic time."""
+    with pytest.raises(ImportRefusedError, match="integer beyond"):
+        load_plain_pickle(pickle.dumps(1 << 100_000))

@@ -300,3 +300,19 @@ def test_point_to_point_operations_are_taken_too():
     assert (span.attributes["nccl.peer_rank"], span.attributes["tempotrace.rank"]) == (5, 3)
     assert span.end_local_ns == (START_US + 8) * 1000
     assert report.ignored == {"records without an operation": 1}
+
+
+@pytest.mark.parametrize(
+    "number", ["1e99999999999999999999", "-1e-99999999999999999999", "1e400", "NaN", "-Infinity",
+               "1" * 4000, "0." + "1" * 5000],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["ts", "dur", "pid", "args"])
+def test_absurd_numbers_cost_at_most_their_event(number, place):
+    """Exponents that no decimal can have, thousands of digits, NaN: refused or kept as text."""
+    event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": 1, "args": {"x": 1}}
+    event[place] = {"x": "@"} if place == "args" else "@"
+    text = json.dumps([event, {"ph": "X", "name": "b", "ts": 7, "dur": 1}]).replace('"@"', number)
+    spans, report = imported(text.encode())
+    assert spans[-1].name == "b"
+    assert report.error == ""
+    assert len(spans) + report.refused.total() == 2
