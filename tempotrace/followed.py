@@ -3,7 +3,7 @@
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from controller.following.documents import (
 from controller.following.tails import ClockPairTail, PtpTail
 from controller.telemetry.topology import telemetry_fabric
 from correction.mesh.solve import PRIOR
+from correction.records import Hops, Packets
 from correction.stream.follow import FollowedWindow, Follower
 from correction.table import CONDITIONAL_SIGMAS, Status
 from tempotrace.errors import InputError
@@ -66,9 +67,15 @@ def run_followed(
 
 
 def follow_recording(
-    follower: Follower, fabric: Fabric, reports: Path, exchanges: Path, clock_pairs: Path | None
+    follower: Follower,
+    fabric: Fabric,
+    reports: Path,
+    exchanges: Path,
+    clock_pairs: Path | None,
+    *,
+    seen: Callable[[Packets, Hops], None] | None = None,
 ) -> Iterator[FollowedWindow]:
-    """Every window of a recording, in order."""
+    """Every window of a recording, in order; `seen` is shown all packets before their windows."""
     transmitter = fabric.ptp.grandmaster
     for path in (exchanges, clock_pairs):
         if path is not None and not path.is_file():
@@ -80,6 +87,8 @@ def follow_recording(
         core = make_core(fabric)
     capture = CaptureCollector(telemetry_fabric(fabric), core)
     for collection in capture.collections(reports):
+        if seen is not None:
+            seen(collection.packets, collection.hops)
         follower.add_packets(collection.packets, collection.hops)
         yield from follower.close()
     yield from follower.rest()

@@ -13,9 +13,10 @@ from controller.fabric import PTP_EVENT_UDP_PORT, Fabric
 from controller.fabric_file import load_fabric
 from correction.flow_paths import Flow
 from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
-from tempotrace.analysis import analyse, warn_of_refusals
+from tempotrace.analysis import LINKS_MAX, analyse, warn_of_refusals
 from tempotrace.commands.options import FabricFile, Json, LinkDelays
 from tempotrace.errors import InputError, one_line_errors
+from tempotrace.followed_paths import run_followed_paths
 from tempotrace.left_out import print_left_out
 from tempotrace.path_session import PathSession, PtpFreedom
 from tempotrace.path_tables import PathTables
@@ -72,7 +73,16 @@ def paths(
         raise InputError("correct paths: --flow and --ptp exclude each other")
     if choices and flow is None and ptp is None:
         raise InputError("correct paths: --choices needs --flow or --ptp")
-    analysis = analyse(load_fabric(fabric), reports, exchanges, clock_pairs, link_delays)
+    description = load_fabric(fabric)
+    if len(description.links) > LINKS_MAX:
+        if flow is not None or choices or link_delays is not None:
+            raise InputError(
+                f"correct paths: --flow, --choices and --link-delays go with up to {LINKS_MAX} "
+                f"links, {description.name} has {len(description.links)}"
+            )
+        run_followed_paths(description, reports, exchanges, clock_pairs, ptp, as_json=as_json)
+        return
+    analysis = analyse(description, reports, exchanges, clock_pairs, link_delays)
     warn_of_refusals(analysis)
     session = PathSession(analysis)
     tables = PathTables(session.documents, session.check)

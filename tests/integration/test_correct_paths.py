@@ -10,6 +10,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import tempotrace.analysis
+import tempotrace.commands.correct_paths
 from tempotrace.cli import app
 from tests.support.golden_ptp import CABLE_NS, START_NS, Golden, write_golden
 
@@ -126,12 +127,56 @@ def test_choices_that_make_no_sense_are_refused_in_one_line(hashed: Path) -> Non
         assert got.output.count("\n") == 1
 
 
-def test_a_fabric_too_large_for_the_dense_solve_is_refused_in_one_line(
-    hashed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the way that works at any size."""
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve links are too many to be solved as a whole."""
     monkeypatch.setattr(tempotrace.analysis, "LINKS_MAX", 11)
-    got = command(hashed)
+    monkeypatch.setattr(tempotrace.commands.correct_paths, "LINKS_MAX", 11)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_fabrics_associations_are_told_by_corrected_clocks(rehashed: Path) -> None:
+    """The same delays, asymmetries and paths, window by window, and what the rehash changed."""
+    found = document(rehashed)
+    (h3,) = [one for one in found["associations"] if one["client"] == "h3"]
+    before, after = h3["spans"]
+    for span, there in ((before, 1), (after, 3)):
+        ways_ns = ACCESS_WAYS_NS + 2 * CABLE_NS[there], ACCESS_WAYS_NS + 2 * CABLE_NS[2]
+        assert span["forward"]["link_delay_ns"] == pytest.approx(ways_ns[0], abs=EXACT_NS)
+        assert span["reverse"]["link_delay_ns"] == pytest.approx(ways_ns[1], abs=EXACT_NS)
+        asymmetry = span["delay_asymmetry"]
+        assert asymmetry["value_ns"] == pytest.approx(CABLE_NS[there] - CABLE_NS[2], abs=EXACT_NS)
+        assert 10.0 < asymmetry["bound_conditional_ns"] <= asymmetry["bound_hard_ns"] < 200.0
+        assert [hop["switch"] for hop in span["forward"]["hops"]][1] == f"spine{there}"
+    assert h3["changes_ns"] == [pytest.approx(CABLE_NS[3] - CABLE_NS[1], abs=2 * EXACT_NS)]
+    assert {link["link"] for link in found["links"]} >= {"leaf1:1-spine1:1", "leaf2:3-spine3:2"}
+    shown = command(rehashed, "--ptp", "h3")
+    assert shown.exit_code == 0, shown.output
+    assert "-1450.0" in shown.stdout
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    "arguments",
+    [["--ptp", "h3", "--choices"], ["--flow", "h1:50000-h3:4791"], ["--ptp", "h4"]],
+    ids=["choices", "flow", "nobody"],
+)
+def test_what_a_large_fabric_cannot_tell_is_refused_in_one_line(
+    hashed: Path, arguments: list[str]
+) -> None:
+    """Causes and choices need the solve as a whole."""
+    got = command(hashed, *arguments)
+    assert got.exit_code == 2
+    told = [line for line in got.output.splitlines() if line.startswith(("error", "correct paths"))]
+    assert len(told) == 1
+
+
+@pytest.mark.usefixtures("large")
+def test_other_answers_about_a_large_fabric_name_the_way_that_works(hashed: Path) -> None:
+    """`correct plan` solves a recording as a whole."""
+    files = ["-f", str(hashed / "fabric.yaml"), "--reports", str(hashed / "reports.pcap")]
+    files += ["--exchanges", str(hashed / "exchanges.jsonl")]
+    got = CliRunner().invoke(app, ["correct", "plan", *files])
     assert got.exit_code == 2
     assert "12 links" in got.output
     assert "correct follow" in got.output
