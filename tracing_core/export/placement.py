@@ -76,8 +76,8 @@ class PlacedSpan:
         return self.span.end_local_ns >= self.span.start_local_ns
 
     def instant_ns(self, raw_local_ns: int) -> int:
-        """Place of an event of the span: it moves with the start."""
-        return raw_local_ns + self.start_ns - self.span.start_local_ns
+        """Place of an event of the span: it moves with the start, to 1970 at most."""
+        return max(raw_local_ns + self.start_ns - self.span.start_local_ns, 0)
 
 
 def place(
@@ -153,10 +153,14 @@ def _placed(
 
 
 def is_corrected(instant: CorrectedInstant) -> bool:
-    """Whether the instant has a place on the reference's time line that means something."""
-    return instant.corrected_reference_ns is not None and instant.status in (
-        ClockStatus.SYNCHRONISED,
-        ClockStatus.FLAGGED,
+    """Whether the instant has a place on the reference's time line that means something.
+
+    The reference counts from 1970: an instant before that is a correction gone wrong.
+    """
+    return (
+        instant.corrected_reference_ns is not None
+        and instant.corrected_reference_ns >= 0
+        and instant.status in (ClockStatus.SYNCHRONISED, ClockStatus.FLAGGED)
     )
 
 

@@ -265,3 +265,17 @@ def test_encoded_spans_read_back_as_they_were():
         "tempotrace.clock.domain": "h1", "tempotrace.tenant": "a",
     }  # fmt: skip
     assert (second.clock_domain, second.host) == ("h2", "h2")
+
+
+def test_a_correction_that_leads_before_1970_places_nothing():
+    """No format holds such an instant: the span stays raw, and events never go below zero."""
+    row = correction(offset=EPOCH_NS + 5)
+    early = span(events=(SpanEvent(name="e", time_local_ns=0),))
+    (placed,) = place([early], table(row))
+    assert not placed.corrected
+    shifted = place([early], table(correction(offset=500)))
+    for items in ([placed], shifted):
+        again, _ = imported(otlp_trace(items))
+        assert again[0].events[0].time_local_ns == 0
+        json.loads(chrome_trace(items, []))
+        PerfettoTrace.FromString(perfetto_trace(items, []))
