@@ -274,3 +274,20 @@ def test_cross_stamps_with_a_bad_number_change_nothing(name, data) -> None:
     told = only(found.counters.rejected)
     before = only(expected.counters.rejected)
     assert told == before | {damage.reason: before.get(damage.reason, 0) + len(bad)}
+
+
+@pytest.mark.parametrize("name", CROSS_STAMPS)
+def test_cross_stamps_of_a_fabric_that_is_followed_change_nothing(name: str) -> None:
+    """As they come in, every fifth of them once more with a bad number."""
+    damage = CROSS_STAMPS[name]
+    chosen = np.arange(0, len(STAMPS.rows), 5)
+    bad = STAMPS.rows[chosen]
+    damage.apply(bad, np.random.default_rng(8))
+    answers, counted = [], []
+    for rows in (STAMPS.rows, np.insert(STAMPS.rows, chosen, bad)):
+        follower = Follower(GOOD.model)
+        follower.add_cross_stamps(CrossStamps(rows=rows, machines=STAMPS.machines))
+        answers.append([one.rows.tobytes() for one in follow(GOOD, follower)])
+        counted.append(follower.left_out.rejected.get(damage.reason, 0))
+    assert answers[0] == answers[1]
+    assert counted == [0, len(bad)]
