@@ -95,7 +95,7 @@ def desired_entries(
         *_edge(fabric, switch, attached),
         *_punt(fabric),
         *watchlist_entries(fabric, [local.host for local in attached]),
-        *_mtus(fabric, switch_name, mtus or MtuTable(fabric)),
+        *_mtus(mtus or MtuTable(fabric), switch_name),
         *_interfaces(switch),
         *report_entries(fabric, switch),
         *ethernet_ptp_entries(fabric, switch),
@@ -175,18 +175,13 @@ def _exactly(values: Sequence[int], mask: int) -> list[Ternary]:
     return [Ternary(value, mask) for value in values] or [Ternary(0, 0)]
 
 
-def _mtus(fabric: Fabric, switch_name: str, mtus: MtuTable) -> Iterator[TableEntry]:
-    for index, link in enumerate(fabric.links):
-        for end in (link.a, link.b):
-            if end.node != switch_name:
-                continue
-            limit = mtus.of_link(link, index)
-            if limit is not None:
-                yield TableEntry.of(
-                    "int_egress_mtu",
-                    {"egress_port": end.port},
-                    ActionCall.of("set_mtu", mtu_bytes=limit.mtu_bytes),
-                )
+def _mtus(mtus: MtuTable, switch_name: str) -> Iterator[TableEntry]:
+    for port, limit in mtus.of_ports(switch_name):
+        yield TableEntry.of(
+            "int_egress_mtu",
+            {"egress_port": port},
+            ActionCall.of("set_mtu", mtu_bytes=limit.mtu_bytes),
+        )
 
 
 def _interfaces(switch: Switch) -> Iterator[TableEntry]:

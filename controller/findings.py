@@ -14,6 +14,7 @@ from controller.desired import LINK_DELAY_TABLE, LinkDelays, desired_entries
 from controller.draining import drained_links
 from controller.entries import Entry, EntryKey, Kind
 from controller.fabric import Fabric, Switch
+from controller.link_mtu import MtuTable
 from controller.ptp_entries import link_delay_entries
 from controller.reconcile import Update, by_key, reconcile
 from controller.route_entries import ECMP_SELECTOR
@@ -49,6 +50,8 @@ class Target:
     link_delays: LinkDelays | None
     sizes: Mapping[str, int]
     """Entries that each table has room for; those that are not named have enough."""
+    mtus: MtuTable | None = field(default=None, compare=False, repr=False)
+    """Of all links, looked up once."""
     _entries: dict[str, dict[EntryKey, Entry]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -64,9 +67,13 @@ class Target:
     ) -> Self:
         """Computes the shortest paths once for all switches.
 
-        before: an earlier target, whose paths are taken over where it has the same fabric.
+        before: an earlier target, whose paths are taken over where switches and links are the same.
         """
-        usual = before.routes.usual if before is not None and before.fabric is fabric else None
+        usual = None
+        if before is not None and (
+            before.fabric.switches is fabric.switches and before.fabric.links is fabric.links
+        ):
+            usual = before.routes.usual
         out_of_use = {
             *findings.failed_links,
             *drained_links(fabric, findings.drained_switches),
@@ -76,6 +83,7 @@ class Target:
             routes=compute_routes(fabric, out_of_use, usual=usual),
             link_delays=findings.link_delays,
             sizes=sizes,
+            mtus=MtuTable(fabric),
         )
 
     def entries(self, switch_name: str) -> Mapping[EntryKey, Entry]:
@@ -83,7 +91,11 @@ class Target:
         if switch_name not in self._entries:
             self._entries[switch_name] = by_key(
                 desired_entries(
-                    self.fabric, switch_name, routes=self.routes, link_delays=self.link_delays
+                    self.fabric,
+                    switch_name,
+                    routes=self.routes,
+                    link_delays=self.link_delays,
+                    mtus=self.mtus,
                 )
             )
         return self._entries[switch_name]

@@ -28,6 +28,19 @@ class MtuTable:
             **{host.name: (("hosts", i), host) for i, host in enumerate(fabric.hosts)},
             **{switch.name: (("switches", i), switch) for i, switch in enumerate(fabric.switches)},
         }
+        self._cabled: dict[str, list[tuple[int, LinkMtu]]] = {}
+        parts: tuple[Link | Switch, ...] = (*fabric.links, *fabric.switches)
+        if not self._models and not any(map(_declares_mtu, parts)):
+            return
+        for index, link in enumerate(fabric.links):
+            limit = self.of_link(link, index)
+            if limit is not None:
+                for end in (link.a, link.b):
+                    self._cabled.setdefault(end.node, []).append((end.port, limit))
+
+    def of_ports(self, name: str) -> list[tuple[int, LinkMtu]]:
+        """Ports of a node whose links have an MTU, in the order of the links."""
+        return self._cabled.get(name, [])
 
     def of_link(self, link: Link, index: int) -> LinkMtu | None:
         """The MTU of the link at this place of the file; None where none is declared."""
@@ -49,3 +62,7 @@ class MtuTable:
                 return
         if node.model in self._models:
             yield self._models[node.model]
+
+
+def _declares_mtu(one: Link | Switch) -> bool:
+    return one.mtu_bytes is not None or (isinstance(one, Switch) and bool(one.port_mtus))
