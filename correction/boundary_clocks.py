@@ -16,13 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from correction.exchange_join import (
-    DELAY_REQ,
-    MESSAGES,
-    SYNC,
-    accept_exchanges,
-    join_to_packets,
-)
+from correction.exchange_accept import accept_exchanges
+from correction.exchange_join import DELAY_REQ, MESSAGES, SYNC, join_to_packets
 from correction.links import JoinCounters, PortIndex, port_index
 from correction.model import ClockKind, FabricModel, Link, StampPoint, link_ends
 from correction.priors import UNIFORM_SD

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.exchange_accept import REJECT_OF_JUMP
-from correction.exchange_accept import accept_exchanges as accept_exchanges
+from correction.exchange_accept import REJECT_OF_JUMP, accept_exchanges
 from correction.jumps import jump_kinds, of_their_time
 from correction.links import JoinCounters, PortIndex, Reject
 from correction.model import ClockKind, FabricModel, link_ends

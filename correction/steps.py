@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from correction.change_points import ChangePoints
+from correction.disturbed import Disturbed
 from correction.envelope import Fit
 from correction.model import FabricModel, link_ends
-from correction.prepare import Disturbed
 from correction.timebase import NS_PER_S, Bools, Float64s
 
 MISFIT_NS = 30.0

@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 
+from correction.disturbed import Disturbed
 from correction.envelope import Fit, fit_envelopes
-from correction.prepare import Disturbed, Prepared
+from correction.prepare import Prepared
 from correction.timebase import Anchors
 
 RATE_NS_PER_S = 8_000.0

@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 
+from correction.disturbed import Disturbed
 from correction.envelope import fit_envelopes
 from correction.equations import link_equations
 from correction.instants import Instants
 from correction.model import Clock, ClockKind, FabricModel, Link, StampPoint
-from correction.prepare import Disturbed, Prepared
+from correction.prepare import Prepared
 from correction.timebase import Anchors
 
 WINDOWS = 400
