@@ -7,7 +7,6 @@ One bad number refutes its whole exchange: what else the row says is then not tr
 from collections.abc import Callable
 
 import numpy as np
-from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from correction.exchange import CORRECTION_NS_MAX
@@ -72,7 +71,7 @@ def accept_exchanges(exchanges: Exchanges, model: FabricModel, counters: JoinCou
     reject(_repeated(exchanges, told), Reject.EXCHANGE_DUPLICATE)
     reject(_foreign_identity(exchanges, told), Reject.EXCHANGE_WRONG_IDENTITY)
     accepted = exchanges[told]
-    return accepted[np.argsort(repack_fields(accepted[_IDENTIFYING]), kind="stable")]
+    return accepted[np.lexsort([accepted[name] for name in reversed(_IDENTIFYING)])]
 
 
 def _chosen(exchanges: Exchanges, told: Bools, model: FabricModel) -> NDArray[np.int64]:
@@ -131,9 +130,12 @@ def _repeated(exchanges: Exchanges, told: Bools) -> Bools:
     """Rows that an earlier one of `told` equals but for correctionFields: logged twice."""
     rows = np.flatnonzero(told)
     result = np.zeros(len(exchanges), np.bool_)
-    _, first = np.unique(repack_fields(exchanges[rows][_IDENTIFYING]), return_index=True)
-    result[rows] = True
-    result[rows[first]] = False
+    columns = [exchanges[name][rows] for name in _IDENTIFYING]
+    order = np.lexsort(columns)  # equal rows side by side, the earliest of them first
+    again = np.ones(max(len(rows) - 1, 0), np.bool_)
+    for column in columns:
+        again &= column[order][1:] == column[order][:-1]
+    result[rows[order[1:][again]]] = True
     return result
 
 

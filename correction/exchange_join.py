@@ -193,7 +193,7 @@ def _candidates(exchanges: Exchanges, ptp: Packets) -> list[_Candidates]:
 def _same_key(exchanges: Exchanges, ptp: Packets, message: Message) -> tuple[Int64s, Int64s]:
     """(row, packet) of every pair with one key, by row."""
     wanted, offered = _exchange_keys(exchanges, message), _packet_keys(ptp)
-    keys, inverse = np.unique(np.concatenate([wanted, offered]), return_inverse=True)
+    keys, inverse = np.unique(hashed(np.concatenate([wanted, offered])), return_inverse=True)
     exchange_key, packet_key = inverse[: len(wanted)], inverse[len(wanted) :]
     order = np.argsort(packet_key, kind="stable")
     start = np.searchsorted(packet_key[order], np.arange(len(keys)))
@@ -243,6 +243,15 @@ def _end_samples(
     samples["queue_id"] = 0 if from_host else hop["queue_id"][usable]
     samples["capture_collector_ns"] = found["capture_collector_ns"][usable]
     return samples
+
+
+def hashed(keys: NDArray[np.void]) -> NDArray[np.uint64]:
+    """A number for each key: equal ones have the same, others hardly ever do."""
+    mixed = np.zeros(len(keys), np.uint64)
+    for name in keys.dtype.names or ():
+        mixed = (mixed ^ keys[name].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
 
 
 def _exchange_keys(exchanges: Exchanges, message: Message) -> NDArray[np.void]:

@@ -86,7 +86,8 @@ def of_their_time(
     """
     fits = np.zeros(len(lag_ns), np.bool_)
     off = np.zeros(len(lag_ns), np.int64)
-    order = np.lexsort((order_key, clock))
+    strays = _strays(clock, lag_ns, apart_ns, fits, off)
+    order = strays[np.lexsort((order_key[strays], clock[strays]))]
     starts = np.flatnonzero(np.diff(clock[order]) != 0) + 1
     for rows in np.split(order, starts) if len(order) else []:
         lag = lag_ns[rows]
@@ -98,6 +99,22 @@ def of_their_time(
         fits[rows] = most | np.repeat(length > STRAY_COUNT, length)
         off[rows] = lag - middle
     return fits, off
+
+
+def _strays(
+    clock: Int64s, lag_ns: Int64s, apart_ns: int, fits: Bools, off: Int64s
+) -> NDArray[np.int64]:
+    """Rows of clocks whose lags do not all lie together; the others are dealt with here."""
+    order = np.lexsort((lag_ns, clock))
+    lag = lag_ns[order]
+    start = np.flatnonzero(np.diff(clock[order], prepend=-1) != 0) if len(order) else order
+    size = np.diff(np.append(start, len(order)))
+    near = lag[start + size - 1].astype(np.float64) - lag[start] <= apart_ns
+    chosen = np.repeat(near, size)
+    rows = order[chosen]
+    fits[rows] = True
+    off[rows] = lag[chosen] - np.repeat(lag[start + size // 2], size)[chosen]
+    return order[~chosen]
 
 
 def runs(flag: Bools) -> list[tuple[int, int]]:

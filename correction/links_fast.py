@@ -41,6 +41,8 @@ _UNKNOWN_PORT, _NOT_ADJACENT, _NO_STAMP, _RESIDENCE, _DISAGREES, _UNKNOWN, _SHAR
 _PTP = TRAFFIC_PTP
 _KEY, _LINK, _AT_A, _BITS, _FAR_KEY, _FAR_BITS, _COLUMNS = range(7)
 _FREE = -1
+_NODE_FACTOR, _PORT_FACTOR = 2_654_435_761, 40_503
+"""Odd, so that neighbours lie far apart; only the product's low bits matter."""
 _NO_TSTAMP_NS = NO_TSTAMP_NS
 _STAMP_NS_MAX = STAMP_NS_MAX
 _RESIDENCE_NS_MAX = RESIDENCE_NS_MAX
@@ -83,7 +85,7 @@ class FabricSampler:
 
 
 def _slot(key: int) -> int:
-    return key ^ key >> 11 ^ key >> 16
+    return (key >> 16) * _NODE_FACTOR ^ (key & 0xFFFF) * _PORT_FACTOR
 
 
 @inlined
@@ -91,7 +93,7 @@ def _find(ports: Array, node_id: np.int64, port: np.int64) -> np.int64 | int:
     """Row of a cabled port, -1 where no cable is declared."""
     key = node_id << 16 | port
     last = len(ports) - 1
-    slot = (key ^ key >> 11 ^ key >> 16) & last
+    slot = ((key >> 16) * _NODE_FACTOR ^ (key & 0xFFFF) * _PORT_FACTOR) & last
     while ports[slot, _KEY] != _FREE:
         if ports[slot, _KEY] == key:
             return slot

@@ -157,11 +157,14 @@ class Follower:
         self._newest_collector_ns = max(self._newest_collector_ns, newest)
         self.paths.listen(hops)
         if not sampled_elsewhere:
-            samples = self._sampler.samples(packets, hops, self.left_out)
-            self.counters.link_samples += len(samples)
-            self._windowing.add(samples)
+            self.add_samples(self._sampler.samples(packets, hops, self.left_out))
             self.paths.add(packets, hops)
         self._ptp.add(packets, hops)
+
+    def add_samples(self, samples: LinkSamples) -> None:
+        """Take link samples that were made elsewhere."""
+        self.counters.link_samples += len(samples)
+        self._windowing.add(samples)
 
     def add_link_windows(self, rows: LinkWindows) -> None:
         """Take statistics of a collector elsewhere, links numbered as in the same description."""
@@ -288,9 +291,10 @@ class Follower:
             self.extend()
         model, servos = self.model, self.servos.logs
         free = free_running_exchanges(exchanges, servos)
-        free = free_running_transmitters(free, servos, model)
+        if model.boundary_clocks:
+            free = free_running_transmitters(free, servos, model)
         samples, join = link_samples(packets, hops, free, self.base)
-        self._exchanges.learn(accept_exchanges(exchanges, self.base, JoinCounters()), packets)
+        self._exchanges.learn(exchanges, packets)
         samples = joined([samples, boundary_samples(free, packets, hops, samples, model)])
         samples = joined([samples, silent])
         if len(self.stamps.rows):

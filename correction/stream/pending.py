@@ -23,10 +23,12 @@ from correction.records import (
 )
 from correction.timebase import NS_PER_S, Bools, Int64s, has_stamp
 
-AROUND_NS = 2 * NS_PER_S
+AROUND_NS = NS_PER_S // 2
 """Exchanges whose Sync left so far outside a window are looked at for it."""
 KEPT_NS = 10 * NS_PER_S
 """An exchange is forgotten so long after its window."""
+LEARNT_FROM = 20_000
+"""Exchanges of a window that lags are learnt from."""
 EXCHANGES_MAX = 1_000_000
 """Waiting at most; the oldest are forgotten first."""
 
@@ -96,16 +98,18 @@ class PendingExchanges:
         found: Exchanges = self.rows[near | (sent == 0)]
         return found
 
-    def learn(self, accepted: Exchanges, ptp: Packets) -> None:
-        """Transmitters' lags by the exchanges whose Syncs are among a window's packets.
+    def learn(self, exchanges: Exchanges, ptp: Packets) -> None:
+        """Transmitters' lags by the exchanges, as read, whose Syncs are among a window's packets.
 
-        `accepted`: as read, not in free-running time.
+        Few are enough, and a median does not mind a wrong one.
         """
-        if not len(accepted) or not len(ptp):
+        exchanges = exchanges[has_stamp(exchanges["t1_reference_ns"])]
+        exchanges = exchanges[:: max(len(exchanges) // LEARNT_FROM, 1)]
+        if not len(exchanges) or not len(ptp):
             return
-        row, candidate = join_to_packets(accepted, ptp, MESSAGES[0], JoinCounters())
-        lag = ptp["capture_collector_ns"][candidate] - accepted["t1_reference_ns"][row]
-        sender = accepted["time_transmitter_ip"][row]
+        row, candidate = join_to_packets(exchanges, ptp, MESSAGES[0], JoinCounters())
+        lag = ptp["capture_collector_ns"][candidate] - exchanges["t1_reference_ns"][row]
+        sender = exchanges["time_transmitter_ip"][row]
         for one in np.unique(sender).tolist():
             mine = np.sort(lag[sender == one])
             self.lag_ns[one] = int(mine[(len(mine) - 1) // 2])
