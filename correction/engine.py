@@ -9,6 +9,7 @@ from scipy.special import gammaincc
 from correction.cross_stamps import CrossStamps
 from correction.links import JoinCounters
 from correction.measure import Measured, measure
+from correction.mixture import half_widths_ns
 from correction.model import FabricModel
 from correction.publish import window_solution
 from correction.records import Exchanges, Hops, LinkSamples, Packets
@@ -102,9 +103,7 @@ def assemble(
     model = measured.model
     solutions, findings = [], list[Finding]()
     for w in range(len(measured.windows)):
-        solution, found = window_solution(
-            measured, w, selection.averaged, verdict.ambiguous, selection.bad, options
-        )
+        solution, found = window_solution(measured, w, selection, verdict.ambiguous, options)
         solutions.append(solution)
         findings.extend(found)
     status = np.array([one.status for one in solutions]).reshape(-1, len(model.clocks))
@@ -162,6 +161,14 @@ def _link_estimates(
     count, design = len(in_loop), measured.unknowns.design
     a = selection.averaged.q_ns[:count]
     sd = np.sqrt(np.maximum(np.diag(selection.averaged.covariance)[:count], 0.0))
+    likely = half_widths_ns(
+        selection.best,
+        selection.rivals,
+        -np.eye(count, len(selection.averaged.q_ns)),
+        np.zeros(count),
+        a - selection.best.q_ns[:count],
+        options.sigmas,
+    )
     seen = np.isfinite(half_per_window)
     half = np.where(seen, half_per_window, 0.0).sum(axis=0)
     number = seen.sum(axis=0)
@@ -169,6 +176,7 @@ def _link_estimates(
     return LinkEstimates(
         a_ns=a,
         sd_ns=sd,
+        likely_ns=np.maximum(likely, options.sigmas * sd),
         observable=in_loop,
         rejected=bad,
         bad_probability=selection.bad_probability[:count],

@@ -35,9 +35,9 @@ def link_bounds(solution: FabricSolution, options: SolveOptions | None = None) -
     own_sd_ns = priors(model).own_sd_ns
     cable_sd_ns = np.array([link.asymmetry_sd_ns for link in model.links])
     port_variance = np.maximum(own_sd_ns**2 - cable_sd_ns**2, 0.0)
-    variance = links.sd_ns**2 + port_variance + delays.fit_sd_ns**2 + ROUNDING_SD_NS**2
+    variance = port_variance + delays.fit_sd_ns**2 + ROUNDING_SD_NS**2
     hard = np.array([_hard_ns(delays, number) for number in range(len(model.links))])
-    conditional = options.sigmas * np.sqrt(variance) + delays.widen_ns
+    conditional = np.hypot(links.likely_ns, options.sigmas * np.sqrt(variance)) + delays.widen_ns
     doubtful = np.array([bool(reason) for reason in delays.doubt], np.bool_)
     return LinkBounds(
         conditional_ns=np.minimum(np.where(doubtful, np.inf, conditional), hard), hard_ns=hard

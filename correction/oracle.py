@@ -10,6 +10,7 @@ import numpy as np
 from correction.engine import assemble
 from correction.links import JoinCounters
 from correction.measure import Measured
+from correction.mixture import Rivals
 from correction.network import posterior
 from correction.selection import Selection
 from correction.solution import FabricSolution, SolveOptions
@@ -48,6 +49,7 @@ def oracle(
         bad_probability=np.concatenate([bad, np.zeros(len(sd) - count)]).astype(np.float64),
         best=estimate,
         averaged=estimate,
+        rivals=Rivals.none(),
         chi2=0.0,
         degrees=0,
         repeat_chi2=0.0,

@@ -8,10 +8,12 @@ import numpy as np
 from correction.bounds import HardInterval, NegativeCycle, hard_intervals
 from correction.hard import SLOPE_WANDER
 from correction.measure import Measured
+from correction.mixture import half_widths_ns
 from correction.model import ClockKind
-from correction.network import Posterior, clock_log_rates, clock_offsets
+from correction.network import clock_log_rates, clock_offsets
 from correction.records import NO_TSTAMP_NS
 from correction.round_trips import widened_ns
+from correction.selection import Selection
 from correction.solution import Finding, SolveOptions, WindowSolution
 from correction.table import Status
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
@@ -41,6 +43,8 @@ class _Clocks:
 
     delta_ns: Float64s
     sd_ns: Float64s
+    likely_ns: Float64s
+    """Half-width of all explanations together, under the prior."""
     hard_ns: Float64s
     conditional_ns: Float64s
     status: np.ndarray
@@ -55,23 +59,23 @@ class _Clocks:
 def window_solution(
     measured: Measured,
     w: int,
-    estimate: Posterior,
+    selection: Selection,
     ambiguous: Bools,
-    bad: Bools,
     options: SolveOptions,
 ) -> tuple[WindowSolution, tuple[Finding, ...]]:
-    """Publish window `w` given the constants; `ambiguous` clocks keep only the hard bound, `bad`
+    """Publish window `w` given the constants; `ambiguous` clocks keep only the hard bound, bad
     links tie no clock to the reference."""
     model = measured.model
     n, reference = len(model.clocks), model.reference
     wander = np.sqrt(2.0) * model.wander_ns_per_s_sqrt_s
     length_s = float(measured.window_s[w])
     reached = measured.instants.component[w] == 0
-    clocks = _estimates(measured, w, estimate, CENTRE_WANDER * wander * length_s**1.5)
+    centre_sd_ns = CENTRE_WANDER * wander * length_s**1.5
+    clocks = _estimates(measured, w, selection, centre_sd_ns, options)
     solved = reached & (np.isfinite(clocks.sd_ns) | (np.arange(n) == reference))
     clocks.mark(solved, Status.OK, "")
     clocks.mark(solved & ambiguous, Status.AMBIGUOUS, AMBIGUOUS_CUT)
-    findings = _bound(measured, w, clocks, reached, bad, options)
+    findings = _bound(measured, w, clocks, reached, selection.bad)
     findings.extend(_withhold(measured, w, clocks))
     lost = (clocks.status == Status.FLOATING) | (clocks.status == Status.INCONSISTENT)
     clocks.hard_ns[lost] = clocks.conditional_ns[lost] = np.inf
@@ -105,20 +109,33 @@ def window_solution(
     return solution, tuple(findings)
 
 
-def _estimates(measured: Measured, w: int, estimate: Posterior, centre_sd_ns: float) -> _Clocks:
+def _estimates(
+    measured: Measured, w: int, selection: Selection, centre_sd_ns: float, options: SolveOptions
+) -> _Clocks:
     n, reference = len(measured.model.clocks), measured.model.reference
     system = measured.eliminated.windows[w]
-    delta, sd = np.zeros(n), np.full(n, np.inf)
-    offsets, covariance = clock_offsets(system, estimate)
+    delta, sd, likely = np.zeros(n), np.full(n, np.inf), np.full(n, np.inf)
+    offsets, covariance = clock_offsets(system, selection.averaged)
     # a coarse reading is right to a microsecond: an estimate far off it means broken data
     usable = np.isfinite(offsets) & (np.abs(offsets) < SMALL_NS)
     variance = np.where(usable, np.maximum(np.diag(covariance), 0.0), np.inf)
     delta[system.clocks] = np.where(usable, offsets, 0.0)
     sd[system.clocks] = np.hypot(np.sqrt(variance), centre_sd_ns)
     sd[reference] = 0.0
+    own = np.diag(system.covariance) + centre_sd_ns**2 + ROUNDING_SD_NS**2
+    half_width = half_widths_ns(
+        selection.best,
+        selection.rivals,
+        system.lift,
+        own,
+        system.lift @ (selection.best.q_ns - selection.averaged.q_ns),
+        options.sigmas,
+    )
+    likely[system.clocks] = np.where(usable, half_width, np.inf)
     return _Clocks(
         delta_ns=delta,
         sd_ns=sd,
+        likely_ns=np.maximum(likely, options.sigmas * np.hypot(sd, ROUNDING_SD_NS)),
         hard_ns=np.full(n, np.inf),
         conditional_ns=np.full(n, np.inf),
         status=np.full(n, Status.FLOATING, np.uint8),
@@ -132,7 +149,6 @@ def _bound(
     clocks: _Clocks,
     reached: Bools,
     bad: Bools,
-    options: SolveOptions,
 ) -> list[Finding]:
     """Both bounds; the estimate is moved into its hard interval where it lies outside."""
     model = measured.model
@@ -149,7 +165,7 @@ def _bound(
     widened = widened_ns(measured.long_round_trips, measured.equations, model, w, bad)
     for clock in np.flatnonzero((widened > 0.0) & (clocks.status == Status.OK)).tolist():
         clocks.reason[clock] = LONG_ROUND_TRIP
-    conditional = options.sigmas * np.hypot(clocks.sd_ns, ROUNDING_SD_NS) + widened
+    conditional = clocks.likely_ns + widened
     # a host's only witness of its cable was wrong once: its prior is worth nothing any more
     host = np.array([clock.kind is ClockKind.NIC for clock in model.clocks], np.bool_)
     doubtful = measured.misfits.contradicted.any(axis=0) & host & (clocks.status == Status.OK)

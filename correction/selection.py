@@ -6,7 +6,7 @@ is 200 ns or ten times sd, whichever is more; a share BAD_SHARE of the links is 
 clocks' flat prior is integrated out, so the evidence of a set of bad links has a closed form, and
 flipping one or two links is a rank-one or rank-two update. The published estimate averages over the
 best set and all its one- and two-flip rivals, weighted by their evidence; where the data hardly
-tell, the variance says so.
+tell, the variance and the bound (`mixture`) say so.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from correction.mixture import Rivals
 from correction.network import Eliminated, Posterior, posterior, posterior_mean
 from correction.timebase import Bools, Float64s
 
@@ -51,6 +52,8 @@ class Selection:
     """Given exactly that set."""
     averaged: Posterior
     """Averaged over rivals; its covariance includes their disagreement."""
+    rivals: Rivals
+    """Those with one link or two judged otherwise than in `best`."""
     chi2: float
     """Loop residual test: squared loop sums of the kept links against their prior."""
     degrees: int
@@ -71,7 +74,7 @@ def select_bad_links(
     bad_of_candidates = min(ends, key=lambda bad: _cost(eliminated, prior_sd_ns, candidates, bad))
     sd = _sds(prior_sd_ns, candidates, bad_of_candidates)
     best = posterior(eliminated, sd)
-    averaged, probability = _average(best, prior_sd_ns, candidates, bad_of_candidates)
+    averaged, rivals, probability = _average(best, prior_sd_ns, candidates, bad_of_candidates)
     bad = np.zeros(len(prior_sd_ns), np.bool_)
     bad[candidates[bad_of_candidates]] = True
     bad_probability = np.zeros(len(prior_sd_ns))
@@ -86,6 +89,7 @@ def select_bad_links(
         bad_probability=bad_probability,
         best=best,
         averaged=averaged,
+        rivals=rivals,
         chi2=max(0.0, free - float(eliminated.right_side @ kept)),
         degrees=max(0, loops - int(bad_of_candidates.sum())),
         repeat_chi2=max(0.0, eliminated.energy - free),
@@ -209,10 +213,10 @@ def _descend(
 
 def _average(
     best: Posterior, prior_sd_ns: Float64s, candidates: NDArray[np.int64], bad: Bools
-) -> tuple[Posterior, Float64s]:
+) -> tuple[Posterior, Rivals, Float64s]:
     """Mixture of the best set, every single flip and every pair of flips."""
     if not len(candidates):
-        return best, np.zeros(0)
+        return best, Rivals.none(), np.zeros(0)
     flips = _flips(best, prior_sd_ns, candidates, bad)
     n = len(candidates)
     upper = np.triu_indices(n, 1)
@@ -246,9 +250,18 @@ def _average(
     np.add.at(curvature, (upper[1], upper[1]), pair_weight * p11 / determinant)
     curvature[upper] -= pair_weight * c12 / determinant
     curvature.T[upper] -= pair_weight * c12 / determinant
+    number = np.arange(n)
+    alone = np.zeros((n, 2, 2))
+    alone[:, 0, 0] = 1.0 / (1.0 / flips.delta + np.diag(c))
+    together = np.array([[p22, -c12], [-c12, p11]]).transpose(2, 0, 1) / determinant[:, None, None]
+    rivals = Rivals(
+        weight=np.concatenate([weight[1 : 1 + n], pair_weight]),
+        link=candidates[np.r_[np.c_[number, number], np.c_[upper]]],
+        multiplier=np.r_[np.c_[single, np.zeros(n)], np.c_[first, second]],
+        curvature=np.r_[alone, together],
+    ).probable()
     columns = best.covariance[:, candidates]
     inner = second_moment - np.outer(mean, mean) - curvature
-    probability = np.where(bad, 1.0, 0.0)
     turned = weight[1 : 1 + n].copy()
     np.add.at(turned, upper[0], pair_weight)
     np.add.at(turned, upper[1], pair_weight)
@@ -258,5 +271,6 @@ def _average(
             q_ns=best.q_ns - columns @ mean,
             covariance=best.covariance + columns @ inner @ columns.T,
         ),
+        rivals,
         probability,
     )

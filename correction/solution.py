@@ -70,6 +70,9 @@ class LinkEstimates:
     a_ns: Float64s
     sd_ns: Float64s
     """Under the prior."""
+    likely_ns: Float64s
+    """Half-width around a_ns as probable as `SolveOptions.sigmas` of a normal error, over all
+    explanations."""
     observable: Bools
     """The link lies in a loop, so that its asymmetry shows at all."""
     rejected: Bools

@@ -75,7 +75,7 @@ def test_average_matches_brute_force_mixture() -> None:
     eliminated, _ = _draw(2, {4: 24.0})
     bad = np.zeros(E, np.bool_)
     best = posterior(eliminated, _sds(PRIOR, ALL, bad))
-    averaged, probability = _average(best, PRIOR, ALL, bad)
+    averaged, rivals, probability = _average(best, PRIOR, ALL, bad)
     sets = [bad]
     for flipped in itertools.chain(
         itertools.combinations(range(E), 1), itertools.combinations(range(E), 2)
@@ -96,6 +96,18 @@ def test_average_matches_brute_force_mixture() -> None:
     np.testing.assert_allclose(averaged.covariance, spread, atol=1e-5)
     expected = sum(w * one for w, one in zip(weight, sets, strict=True))
     np.testing.assert_allclose(probability, expected, atol=1e-9)
+
+    # each rival by itself, the most probable ones first
+    by_set = {tuple(np.flatnonzero(one).tolist()): k for k, one in enumerate(sets)}
+    assert (np.diff(rivals.weight) <= 0.0).all()
+    for number, links in enumerate(rivals.link.tolist()):
+        other = by_set[tuple(sorted(set(links)))]
+        assert rivals.weight[number] == pytest.approx(weight[other], rel=1e-6)
+        columns = best.covariance[:, links]
+        q_ns = best.q_ns - columns @ rivals.multiplier[number]
+        np.testing.assert_allclose(q_ns, parts[other].q_ns, atol=1e-6)
+        covariance = best.covariance - columns @ rivals.curvature[number] @ columns.T
+        np.testing.assert_allclose(covariance, parts[other].covariance, atol=1e-5)
 
 
 def test_large_asymmetries_are_found_and_measured() -> None:
