@@ -9,12 +9,12 @@ What is declared about measuring has a file of its own, `fabric_telemetry.py`.
 IP and MAC addresses are integers (`addresses.py` has their text forms).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, unique
 from ipaddress import IPv4Network, IPv6Network
 
-from controller.fabric_qos import QosMaps
+from controller.fabric_fault import FabricError, FabricFault
+from controller.fabric_qos import EcnThreshold, Qos, QosMaps, TrafficClass
 from controller.fabric_telemetry import (
     DEFAULT_ECMP,
     DEFAULT_PUNT,
@@ -70,33 +70,6 @@ FABRIC_VERSION = 1
 ROCE_UDP_PORT = 4791
 PTP_EVENT_UDP_PORT = 319
 PROTOCOL_UDP = 17
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class FabricFault:
-    """One thing that is wrong with a fabric file; sorts in the order of files and lines."""
-
-    order: int = 0
-    """Of the file among those of the description."""
-    line: int
-    path: str
-    key: str
-    message: str
-    """What is wrong and what was expected, on one line."""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.key}: {self.message}"
-
-
-class FabricError(Exception):
-    """A fabric file that cannot be used; `str()` is a line per fault, in the order of the file."""
-
-    def __init__(self, faults: Iterable[FabricFault]) -> None:
-        self.faults = tuple(sorted(set(faults)))
-        super().__init__(self.faults)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.faults))
 
 
 @unique
@@ -298,40 +271,6 @@ class ClockLimits:
     rate_offset_max_ppb: int
     wander_ns_per_s_sqrt_s: float
     """Random walk of the rate: ns/s per square root of a second."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficClass:
-    """One DSCP with its queue. The marked DSCP is treated alike by construction."""
-
-    name: str
-    dscp: int
-    marked_dscp: int | None = None
-    """DSCP of the same class that carries INT: the odd neighbour of an even dscp."""
-    queue: int
-    packet_bytes_max: int | None = None
-    """Largest IP packet of the class as hosts send it; None: what the MTU of their links allows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EcnThreshold:
-    """Packets that leave a queue deeper than this are marked Congestion Experienced."""
-
-    queue: int
-    threshold_packets: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Qos:
-    """Traffic classes and ECN; a higher queue number is served first."""
-
-    default_queue: int
-    classes: tuple[TrafficClass, ...]
-    ecn: tuple[EcnThreshold, ...] = ()
-
-    def class_named(self, name: str) -> TrafficClass | None:
-        """The class of that name."""
-        return next((c for c in self.classes if c.name == name), None)
 
 
 PROPAGATION_NS_PER_M_MAX = 5.2

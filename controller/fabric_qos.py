@@ -1,12 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of how switches treat packets by their DSCP, and how large packets may be.
+"""How packets are treated by their DSCP: traffic classes, and the maps of the switches themselves.
 
-Parts of `Fabric` (`fabric.py`). These are settings of the switches themselves, outside of what the
-P4 program's tables hold: nothing is written from them, they are what `fabric_treatment.py` checks.
+Parts of `Fabric` (`fabric.py`). `QosMaps` are settings outside of what the P4 program's tables
+hold: nothing is written from them, they are what `fabric_treatment.py` checks.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficClass:
+    """One DSCP with its queue. The marked DSCP is treated alike by construction."""
+
+    name: str
+    dscp: int
+    marked_dscp: int | None = None
+    """DSCP of the same class that carries INT: the odd neighbour of an even dscp."""
+    queue: int
+    packet_bytes_max: int | None = None
+    """Largest IP packet of the class as hosts send it; None: what the MTU of their links allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EcnThreshold:
+    """Packets that leave a queue deeper than this are marked Congestion Experienced."""
+
+    queue: int
+    threshold_packets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qos:
+    """Traffic classes and ECN; a higher queue number is served first."""
+
+    default_queue: int
+    classes: tuple[TrafficClass, ...]
+    ecn: tuple[EcnThreshold, ...] = ()
+
+    def class_named(self, name: str) -> TrafficClass | None:
+        """The class of that name."""
+        return next((c for c in self.classes if c.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
