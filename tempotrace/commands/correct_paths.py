@@ -82,6 +82,12 @@ def paths(
             )
         run_followed_paths(description, reports, exchanges, clock_pairs, ptp, as_json=as_json)
         return
+    free = PtpFreedom(
+        client_addresses=_addresses(description, address, "--address"),
+        reference_addresses=_addresses(description, reference_address, "--reference-address"),
+        client_ports=_range(client_ports, "--client-ports", 0xFFFF),
+        flow_labels=_range(flow_labels, "--flow-labels", FLOW_LABEL_MAX),
+    )
     analysis = analyse(description, reports, exchanges, clock_pairs, link_delays)
     warn_of_refusals(analysis)
     session = PathSession(analysis)
@@ -101,14 +107,6 @@ def paths(
             tables.choices(ranked)
     else:
         clients = session.associations(ptp)
-        free = PtpFreedom(
-            client_addresses=_addresses(analysis.fabric, address, "--address"),
-            reference_addresses=_addresses(
-                analysis.fabric, reference_address, "--reference-address"
-            ),
-            client_ports=_range(client_ports, "--client-ports", 0xFFFF),
-            flow_labels=_range(flow_labels, "--flow-labels", FLOW_LABEL_MAX),
-        )
         ranked = session.ptp_choices(ptp, free) if choices and ptp else ()
         shifts = () if ptp else session.shifts(session.changes)
         document = session.document(clients=clients, shifts=shifts, ranked=ranked)
