@@ -220,12 +220,15 @@ def large_totals(summaries: list[Summary]) -> list[str]:
     flagged = statistics.fmean(
         s["sync"]["nodes_flagged"] / (s["hosts"] + s["switches"]) for s in summaries
     )
+    unexplained = statistics.fmean(s["sync"]["nodes_flagged_share"] for s in summaries)
     return [
         "| over all seeds | |",
         "|---|---:|",
         f"| error / oracle, median and largest | {_median(ratio):.3f}, "
         f"{max(ratio, default=math.nan):.2f} |",
         f"| clocks flagged | {100 * flagged:.1f} % |",
+        f"| clocks flagged that are not behind a leaf with half its uplinks bad | "
+        f"{100 * unexplained:.1f} % |",
         f"| links beyond 30 ns found | {_sum(clear)} |",
         f"| reported links truly beyond 20 ns | {_sum(told)} |",
         f"| hosts within their conditional bound | {100 * mean_covered:.2f} % |",
