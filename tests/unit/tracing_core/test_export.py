@@ -279,3 +279,28 @@ def test_a_correction_that_leads_before_1970_places_nothing():
         assert again[0].events[0].time_local_ns == 0
         json.loads(chrome_trace(items, []))
         PerfettoTrace.FromString(perfetto_trace(items, []))
+
+
+def test_stamps_of_an_unknown_clock_are_never_compared():
+    """No name may be one clock or many, so even alone it makes no picture of corrected time."""
+    with pytest.raises(NothingComparableError, match="unknown clock"):
+        for_picture(place([span(clock="")], table()), TimeLine.CORRECTED)
+
+
+def test_spans_that_follow_each_other_share_a_lane():
+    """One ends where the next begins: that is no overlap."""
+    spans = [span(1, length=5), span(2, start=EPOCH_NS + 5, length=4)]
+    assert [len(lane) for lane in lanes(place(spans, table()))] == [2]
+
+
+@pytest.mark.parametrize(("child_ns", "arrow_us"), [(-50, 0.05), (20, 0.07), (500, 0.15)])
+def test_an_arrow_begins_inside_its_parent(child_ns, arrow_us):
+    """Viewers drop arrows that begin outside of a slice: it is drawn from the nearer edge."""
+    spans = [
+        span(1, start=EPOCH_NS, length=100),
+        span(2, "h2", start=EPOCH_NS + child_ns, length=5, parent=f"{1:016x}"),
+        span(3, start=EPOCH_NS - 50, length=1),  # the origin
+    ]
+    placed = place(spans, table(correction(offset=0), correction("h2", offset=0)))
+    events = json.loads(chrome_trace(placed, []))["traceEvents"]
+    assert [e["ts"] for e in events if e["ph"] == "s"] == [arrow_us]

@@ -140,6 +140,14 @@ def test_the_user_may_name_the_clocks():
         trace(launch(1, 100), kernel(1, 120)), host="h3", clock="h3", clocks={"h3/gpu0": "g"}
     )
     assert [s.clock_domain for s in spans] == ["h3", "g"]
+    spans, _ = imported(trace(launch(1, 100)), host="h3", clocks={"h3/system": "h9"})
+    assert [s.clock_domain for s in spans] == ["h9"]
+
+
+def test_parts_of_a_nanosecond_are_rounded_half_to_even():
+    """0.0015 us is 1.5 ns and becomes 2, 0.0025 us becomes 2 as well."""
+    spans, _ = imported(trace(event("a", "cpu_op", 1.0015, 0), event("b", "cpu_op", 1.0025, 0)))
+    assert [s.start_local_ns - BASE_NS for s in spans] == [1002, 1002]
 
 
 def test_launches_and_device_syncs_limit_the_gpu_offset():
@@ -155,6 +163,24 @@ def test_launches_and_device_syncs_limit_the_gpu_offset():
     )
     (gpu,) = [use for (_, kind), use in report.clocks.items() if kind == "gpu"]
     assert gpu.against_host == (150_000 - 152_000, 3_500)
+
+
+def sync(ts, dur):
+    return event("cudaDeviceSynchronize", "cuda_runtime", ts, dur)
+
+
+def test_the_tightest_of_all_waits_counts():
+    """Each wait limits the offset by what was launched before it; the largest lower limit holds."""
+    _, report = imported(
+        trace(
+            launch(1, 100), kernel(1, 104, 46),  # ends at 150
+            launch(2, 110), kernel(2, 112, 3),  # launched later, ends sooner
+            sync(120, 33),  # returns at 153: 150 - 153
+            launch(3, 200), kernel(3, 210, 10), sync(205, 95),  # returns at 300: 220 - 300
+        )
+    )  # fmt: skip
+    (gpu,) = [use for (_, kind), use in report.clocks.items() if kind == "gpu"]
+    assert gpu.against_host == (-3_000, 2_000)
 
 
 def test_steps_are_traces_and_ranks_of_a_job_share_them():
