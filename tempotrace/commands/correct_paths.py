@@ -114,9 +114,10 @@ def paths(
             tables.associations(clients, detailed=ptp is not None)
             tables.shifts(shifts)
             tables.choices(ranked)
-            print_left_out(Console(), analysis)
     if as_json:
         typer.echo(strict_text(document))
+    else:
+        print_left_out(Console(), analysis)
 
 
 def _parse_flow(text: str, fabric: Fabric) -> Flow:
