@@ -54,8 +54,8 @@ class Accounted:
     """Exchanges without what was injected, and how the correctionFields add up."""
 
     exchanges: Exchanges
-    """Those that can be true (`usable_exchanges`); c1 and c2 are the residence of transparent clocks
-    alone where `known`."""
+    """Those that can be true (`usable_exchanges`); c1 and c2 are the residence of transparent
+    clocks alone where `known`."""
     known: Bools
     """[exchange, (c1, c2)]: the packet's path was reported whole, and no value was changing."""
     injected_ns: Float64s
