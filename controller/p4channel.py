@@ -30,7 +30,7 @@ PUSH_DEADLINE_S: Final = 60.0
 
 
 class ChannelClosedError(Exception):
-    """The channel was closed while a call was under way."""
+    """The channel was closed before a call, or while it was under way."""
 
 
 _Stream: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
@@ -129,6 +129,10 @@ class P4Channel:
             yield
         except grpc.RpcError as error:
             raise fy.P4ClientError(error, name, msg=request) from None
+        except grpc.aio.UsageError:
+            if self._closed:
+                raise ChannelClosedError from None
+            raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self._closed and task is not None and not task.cancelling():

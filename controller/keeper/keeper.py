@@ -2,16 +2,19 @@
 """Keeps all switches of a fabric in their desired state, until it is told to stop.
 
 The thin shell: each switch has a state machine (`switch_machine.py`) whose commands `KeptSwitch`
-carries out. This file has what concerns several switches: following the target, repairing ECMP
-groups of failed ports, and the order of writes; `pipeline_changes.py` changes pipelines. Inputs
-from outside are `replace_fabric`, `set_link` and `set_link_delays`.
+carries out. This file has what concerns several switches: following the target, and repairing ECMP
+groups of failed ports; `write_passes.py` writes in order, `pipeline_changes.py` changes pipelines.
+Inputs from outside are `replace_fabric`, `set_overlay`, `set_link` and `set_link_delays`; what
+produces them at run time (link checks, an INT policy) runs beside the switches as a `Companion` and
+may send and take packets.
 """
 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import finsy as fy
 
@@ -21,26 +24,16 @@ from controller.entries import Member
 from controller.fabric import Fabric, programmed_switches
 from controller.findings import ROUTE_NAMES, Target
 from controller.garbage import few_collections
-from controller.held_switch import HeldSwitch, write_in_rounds
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_fabric import KeptFabric
-from controller.keeper.kept_switch import KeptSwitch, is_settling
+from controller.keeper.kept_switch import KeptSwitch
 from controller.keeper.phases import Phase
 from controller.keeper.pipeline_changes import PipelineChanges
-from controller.reconcile import Operation, Update
+from controller.keeper.write_passes import ROUND_S_MAX, WritePasses
+from controller.reconcile import Operation
 from controller.rollout import PipelineChange
 from controller.switch_error import SwitchError
 from controller.switch_stream import PacketIn
-
-FIRST_GATHER_S_MAX = 10.0
-"""The first writes wait this long for switches that are still being read: the order of writes
-needs to know them all."""
-GATHER_S_MAX = 0.3
-"""The same for later writes."""
-ROUND_S_MAX = 1.0
-"""A switch that takes longer for its part of a round is not waited for."""
-PASS_S_MAX = 3.0
-"""The next pass begins when this one takes longer; switches that it still writes are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +48,11 @@ class KeeperOptions:
 
 
 class Keeper:
-    """All switches of a fabric under control."""
+    """All switches of a fabric under control.
+
+    on_packet_in: takes frames that switches send to the controller; must not block.
+    companions: run as long as the keeper does; what one raises ends it.
+    """
 
     def __init__(
         self,
@@ -65,6 +62,7 @@ class Keeper:
         *,
         on_event: OnEvent,
         on_packet_in: Callable[[str, PacketIn], None] = lambda _switch, _packet: None,
+        companions: Sequence["Companion"] = (),
         draw: Callable[[], float] = random.random,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -83,11 +81,11 @@ class Keeper:
             if options.pipeline_change is not None
             else None
         )
+        self._companions = companions
         self._on_event = on_event
         self._just_failed: set[str] = set()
         """Links whose ports still have buckets."""
         self._target_old = asyncio.Event()
-        self._is_first_pass = True
 
     async def run(self) -> None:
         """Keep the fabric until cancelled; then close all sessions."""
@@ -107,9 +105,11 @@ class Keeper:
             kept.retarget(target)
             kept.adopt()
             group.create_task(self._follow_target())
-            group.create_task(self._write_in_passes())
+            group.create_task(WritePasses(kept).run())
             if self._changes is not None:
                 group.create_task(self._changes.run())
+            for companion in self._companions:
+                group.create_task(companion(self))
             try:
                 await asyncio.Event().wait()  # until cancelled
             finally:
@@ -155,6 +155,18 @@ class Keeper:
         kept.changed()
         self._target_old.set()
 
+    def set_overlay(self, name: str, overlay: Callable[[Fabric], Fabric] | None) -> None:
+        """Change what the description says, for the moment; None: as in the file again.
+
+        name: whose change it is; those of several names are made in the order of their names.
+        Switches, links and hosts stay those of the file.
+        """
+        if overlay is None:
+            self._kept.overlays.pop(name, None)
+        else:
+            self._kept.overlays[name] = overlay
+        self._target_old.set()
+
     def set_link(self, name: str, *, up: bool, reason: str = "") -> None:
         """A link works or does not; its name is that of the file, `leaf1:1-spine1:1`."""
         kept = self._kept
@@ -176,6 +188,15 @@ class Keeper:
         """What transparent clocks add for their cables; None: whatever they hold stays."""
         self._kept.link_delays = link_delays
         self._target_old.set()
+
+    # Packets
+
+    async def packet_out(self, switch: str, frame: bytes, *, egress_port: int) -> None:
+        """Send a frame out of a port of a switch; SwitchError where it is not ours now."""
+        kept = self._kept.switches.get(switch)
+        if kept is None or kept.held is None or not kept.machine.is_primary:
+            raise SwitchError(switch=switch, message="it is not ours")
+        await kept.held.session.packet_out(frame, egress_port=egress_port)
 
     # Target
 
@@ -223,64 +244,9 @@ class Keeper:
             if kept.held is held:
                 kept.failed(error)
 
-    # Writes
-
-    async def _write_in_passes(self) -> None:
-        kept = self._kept
-        while True:
-            await kept.write_wanted.wait()
-            await self._gather(FIRST_GATHER_S_MAX if self._is_first_pass else GATHER_S_MAX)
-            self._is_first_pass = False
-            kept.write_wanted.clear()
-            names, kept.to_write = kept.to_write, set()
-            await asyncio.wait({kept.spawn(self._write(names))}, timeout=PASS_S_MAX)
-
-    async def _gather(self, longest_s: float) -> None:
-        """Wait for switches whose routes are not known yet, so that the order has all of them."""
-        try:
-            async with asyncio.timeout(longest_s):
-                await self.until(lambda: not any(map(is_settling, self.switches.values())))
-        except TimeoutError:
-            pass
-
-    async def _write(self, names: Iterable[str]) -> None:
-        held: dict[str, HeldSwitch] = {}
-        updates: dict[str, list[Update]] = {}
-        for name in sorted(names):
-            kept = self.switches.get(name)
-            if kept is None or kept.held is None or kept.machine.phase is not Phase.WRITING:
-                continue
-            try:
-                updates[name] = kept.updates()
-            except SwitchError as error:
-                kept.failed(error)
-                continue
-            if updates[name]:
-                held[name] = kept.held
-            else:
-                kept.written(0)
-
-        def same(name: str) -> KeptSwitch | None:
-            """The switch, if it still has the session that was written to."""
-            kept = self.switches.get(name)
-            return kept if kept is not None and kept.held is held[name] else None
-
-        def on_written(name: str) -> None:
-            if (kept := same(name)) is not None:
-                kept.written(len(updates[name]))
-
-        def on_failed(error: SwitchError) -> None:
-            if (kept := same(error.switch)) is not None:
-                kept.failed(error)
-
-        await write_in_rounds(
-            self.fabric,
-            held,
-            {name: updates[name] for name in held},
-            round_s_max=ROUND_S_MAX,
-            on_written=on_written,
-            on_failed=on_failed,
-        )
-
     def _event(self, kind: EventKind, message: str = "") -> None:
         self._on_event(Event(kind=kind, message=message))
+
+
+Companion: TypeAlias = Callable[[Keeper], Coroutine[None, None, None]]
+"""Runs beside the switches."""

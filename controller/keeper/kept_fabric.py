@@ -35,6 +35,9 @@ class KeptFabric:
         monotonic_ns: Callable[[], int],
     ) -> None:
         self.fabric = fabric
+        """The description in force, as in its file."""
+        self.overlays: dict[str, Callable[[Fabric], Fabric]] = {}
+        """Changes of the description that hold for the moment, by name."""
         self.schema = schema
         self.access = access
         self.slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
@@ -143,8 +146,11 @@ class KeptFabric:
             failed_links=frozenset(self.failed_links),
             drained_switches=self.drained,
         )
+        fabric = self.fabric
+        for _, overlay in sorted(self.overlays.items()):
+            fabric = overlay(fabric)
         return await asyncio.to_thread(
-            Target.of, self.fabric, findings, table_sizes(self.schema), before=self._target
+            Target.of, fabric, findings, table_sizes(self.schema), before=self._target
         )
 
     def retarget(self, target: Target) -> None:

@@ -7,6 +7,7 @@ entry in a thousand is refused.
 
 import asyncio
 import os
+import random
 import re
 import signal
 import sys
@@ -35,7 +36,7 @@ from controller.p4info_codec import encode_entry
 from controller.reconcile import Operation, Update
 from controller.session import open_session
 from tests.support.grpc_loop import in_grpc_loop
-from tests.support.kept_fabric import PIPELINE, SCHEMA, SwitchPark, kept, park
+from tests.support.kept_fabric import DEADLINE_S, PIPELINE, SCHEMA, SwitchPark, kept, park
 
 RUNS_S = 60.0
 
@@ -322,3 +323,44 @@ async def test_a_thousand_rejected_entries_are_one_clear_error(
         assert failed is not None
         assert int(failed[1]) > 900  # entries of other tables share the request
         assert (await deploy(watched, switches.addresses, PIPELINE)).ok
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@in_grpc_loop
+async def test_any_order_of_faults_ends_in_the_desired_state(
+    seed: int, fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Switches die and start, links fail and come back, entries vanish, in any order and midway."""
+    print(f"seed {seed}")
+    monkeypatch.setattr("controller.keeper.switch_machine.AUDIT_NS", 300_000_000)
+    rng = random.Random(seed)
+    names = [switch.name for switch in fabric.switches]
+    links = [link.name for link in fabric.links if "h" not in link.b.node]
+    async with park(fabric) as switches, kept(switches) as running:
+        keeper = running.keeper
+        for _ in range(40):
+            name = rng.choice(names)
+            match rng.randrange(4):
+                case 0 if name in switches.servers:
+                    await switches.kill(name)
+                case 1 if name not in switches.servers:
+                    await switches.start(name)
+                case 2:
+                    keeper.set_link(rng.choice(links), up=rng.random() < 0.5)
+                case 3 if name in switches.servers:
+                    switches.switches[name].state.clone_sessions.clear()
+                case _:
+                    pass
+            if switches.servers and rng.random() < 0.3:
+                await running.in_phase(Phase.IN_SYNC, *switches.servers)
+            for _ in range(rng.randrange(200)):
+                await asyncio.sleep(0)
+        for name in names:
+            if name not in switches.servers:
+                await switches.start(name)
+        for link in links:
+            keeper.set_link(link, up=True)
+        async with asyncio.timeout(DEADLINE_S):
+            while not await switches.is_as_desired():
+                await running.in_phase(Phase.IN_SYNC)
+        assert all(one.machine.error is None for one in keeper.switches.values())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller that stays keeps a fabric in its desired state, whatever happens to it."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -11,12 +12,15 @@ from controller.fabric import Fabric
 from controller.fabric_generate import leaf_spine
 from controller.findings import Findings, Target
 from controller.keeper.events import EventKind
+from controller.keeper.keeper import Keeper
 from controller.keeper.phases import Phase
 from controller.rollout import PipelineChange
 from controller.route_entries import held_ports
 from controller.session import open_session, program_schema
+from controller.switch_error import SwitchError
+from controller.switch_stream import PacketIn
 from tests.support.grpc_loop import in_grpc_loop
-from tests.support.kept_fabric import PIPELINE, SCHEMA, kept, park
+from tests.support.kept_fabric import DEADLINE_S, PIPELINE, SCHEMA, kept, park
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +157,63 @@ async def test_changed_file_is_followed(fabric: Fabric) -> None:
         "spine1": 0,
         "spine2": 0,
     }
+
+
+@in_grpc_loop
+async def test_overlay_holds_as_long_as_it_is_there(fabric: Fabric) -> None:
+    """A watchlist of the moment is written, and gone without a trace when it is withdrawn."""
+    async with park(fabric) as switches, kept(switches) as running:
+        await running.in_phase(Phase.IN_SYNC)
+        before = await switches.entries("leaf1")
+        updates = running.keeper.switches["leaf1"].machine.counters
+        count = updates.updates
+
+        def without_watchlists(file: Fabric) -> Fabric:
+            return replace(file, watchlists=())
+
+        running.keeper.set_overlay("policy", without_watchlists)
+        await running.until(lambda: updates.updates > count)
+        await running.in_phase(Phase.IN_SYNC)
+        during = await switches.entries("leaf1")
+        bare = replace(fabric, watchlists=())
+        assert (await compare(bare, switches.addresses, PIPELINE)).in_sync
+        count = updates.updates
+        running.keeper.set_overlay("policy", None)
+        await running.until(lambda: updates.updates > count)
+        await running.in_phase(Phase.IN_SYNC)
+        assert await switches.entries("leaf1") == before
+    assert during < before
+
+
+@in_grpc_loop
+async def test_packets_go_both_ways_and_companions_run(fabric: Fabric) -> None:
+    """A companion sends a frame out of a switch, which sends another one to the controller."""
+    taken: list[tuple[str, bytes, int]] = []
+    sent = asyncio.Event()
+
+    async def companion(keeper: Keeper) -> None:
+        """Sends as soon as the switch is ours."""
+        await keeper.until(lambda: bool(keeper.switches))
+        await keeper.until(lambda: keeper.switches["leaf1"].machine.phase is Phase.IN_SYNC)
+        await keeper.packet_out("leaf1", b"out", egress_port=3)
+
+    async with park(fabric) as switches:
+        leaf = switches.switches["leaf1"]
+        leaf.on_packet_out = lambda _frame: sent.set()
+        arrived = asyncio.Event()
+
+        def on_packet_in(switch: str, packet: PacketIn) -> None:
+            taken.append((switch, packet.frame, packet.metadata["ingress_port"]))
+            arrived.set()
+
+        async with kept(switches, companions=[companion], on_packet_in=on_packet_in) as running:
+            await asyncio.wait_for(sent.wait(), DEADLINE_S)
+            assert leaf.on_packet_in is not None
+            leaf.on_packet_in((7 << 7).to_bytes(2, "big") + b"in")  # port of 9 bits, 7 of padding
+            await asyncio.wait_for(arrived.wait(), DEADLINE_S)
+            with pytest.raises(SwitchError, match="not ours"):
+                await running.keeper.packet_out("leaf9", b"", egress_port=1)
+    assert taken == [("leaf1", b"in", 7)]
 
 
 @in_grpc_loop

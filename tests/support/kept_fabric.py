@@ -2,7 +2,7 @@
 """Embedded switches that can be killed and started again, and keepers over them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,11 +14,13 @@ from controller.desired import desired_state
 from controller.entries import Entry
 from controller.fabric import Fabric
 from controller.keeper.events import Event, EventKind
-from controller.keeper.keeper import Keeper, KeeperOptions
+from controller.keeper.keeper import Companion, Keeper, KeeperOptions
 from controller.keeper.phases import Phase
 from controller.pipeline import Pipeline, load_pipeline
 from controller.rollout import PipelineChange
 from controller.session import open_session, program_schema
+from controller.switch_error import SwitchError
+from controller.switch_stream import PacketIn
 
 PIPELINE = load_pipeline()
 SCHEMA = program_schema(PIPELINE)
@@ -62,7 +64,11 @@ class SwitchPark:
     async def is_as_desired(self) -> bool:
         """Every switch holds exactly what the fabric asks for."""
         desired = desired_state(self.fabric)
-        return all([await self.entries(name) == set(entries) for name, entries in desired.items()])
+        try:
+            held = {name: await self.entries(name) for name in desired}
+        except SwitchError:  # one has no pipeline yet
+            return False
+        return held == {name: set(entries) for name, entries in desired.items()}
 
 
 @asynccontextmanager
@@ -132,6 +138,8 @@ async def kept(
     pipeline: Pipeline = PIPELINE,
     pipeline_change: PipelineChange | None = None,
     fabric: Fabric | None = None,
+    companions: Sequence[Companion] = (),
+    on_packet_in: Callable[[str, PacketIn], None] = lambda _switch, _packet: None,
 ) -> AsyncIterator[RunningKeeper]:
     """A keeper at work on the switches."""
     events: list[Event] = []
@@ -145,6 +153,8 @@ async def kept(
         ),
         on_event=events.append,
         draw=lambda: 0.5,
+        companions=companions,
+        on_packet_in=on_packet_in,
     )
     running = RunningKeeper(keeper, events, asyncio.create_task(keeper.run()))
     try:
