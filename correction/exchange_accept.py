@@ -149,10 +149,9 @@ def _foreign_identity(exchanges: Exchanges, told: Bools) -> Bools:
     foreign: Bools = identity == exchanges["sync_clock_identity"]
     pairs = np.stack([identity, exchanges["client"].astype(np.uint64)], axis=1)
     used, number = np.unique(pairs[told], axis=0, return_counts=True)
-    for value in np.unique(used[:, 0]):
+    values, users = np.unique(used[:, 0], return_counts=True)
+    for value in values[users > 1]:
         mine = used[:, 0] == value
-        if np.count_nonzero(mine) < 2:
-            continue
         count, owner = number[mine], used[mine, 1]
         sure = np.count_nonzero(count == count.max()) == 1
         strange = (pairs[:, 1] != owner[np.argmax(count)]) | (not sure)

@@ -23,6 +23,7 @@ from correction.records import (
     LinkSamples,
     Packets,
 )
+from correction.remembered import remembered
 from correction.timebase import Bools, Int64s, has_stamp, modular_difference_ns
 
 RESIDENCE_NS_MAX = 4_000_000_000
@@ -113,6 +114,7 @@ class PortIndex:
         return found
 
 
+@remembered
 def port_index(model: FabricModel) -> PortIndex:
     """Every switch port that the model cables."""
     rows = []

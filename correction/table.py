@@ -6,8 +6,10 @@ with distance from it by the rate's uncertainty and the clock's wander; outside 
 validity the answer is "unknown", never zero. Integers in, integers out.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum, unique
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +68,20 @@ CORRECTION_DTYPE = np.dtype(
     ]
 )
 
+_CONVERTED = (
+    "valid_to_local_ns",
+    "anchor_local_ns",
+    "offset_ns",
+    "rate_ppb",
+    "rate_sd_ppb",
+    "wander_ns_per_s_sqrt_s",
+    "bound_hard_ns",
+    "bound_conditional_ns",
+    "sigmas",
+    "status",
+)
+"""Columns that a conversion takes."""
+
 Corrections = NDArray[np.void]
 """Array of `CORRECTION_DTYPE`, sorted by clock and start of validity, not overlapping."""
 
@@ -113,7 +129,8 @@ class CorrectionTable:
         if not len(rows):
             return unknown
         at = np.searchsorted(rows["valid_from_local_ns"], stamps, side="right") - 1
-        row = rows[np.maximum(at, 0)]
+        at_row = np.maximum(at, 0)
+        row = {name: np.ascontiguousarray(rows[name])[at_row] for name in _CONVERTED}
         valid = (at >= 0) & (stamps < row["valid_to_local_ns"]) & (stamps != NO_TSTAMP_NS)
         distance_ns = np.where(valid, stamps - row["anchor_local_ns"], 0)
         change = np.rint(row["rate_ppb"] * (distance_ns / NS_PER_S)).astype(np.int64)
@@ -126,7 +143,9 @@ class CorrectionTable:
         )
 
 
-def bounds_at(row: Corrections, distance_ns: Int64s) -> tuple[Int64s, Int64s]:
+def bounds_at(
+    row: Corrections | Mapping[str, NDArray[Any]], distance_ns: Int64s
+) -> tuple[Int64s, Int64s]:
     """Both bounds at a distance from the anchor, rounded up; UNBOUNDED_NS stays so."""
     distance_s = np.abs(distance_ns) / NS_PER_S
     rate = row["rate_sd_ppb"] * distance_s

@@ -181,9 +181,12 @@ class Follower:
         self.counters.exchanges += len(exchanges)
         self._exchanges.add(exchanges)
         possible = accept_exchanges(exchanges, self.base, JoinCounters())
-        for clock in np.unique(possible["client"]).tolist():
-            newest = possible["t3_local_ns"][possible["client"] == clock].max()
-            self.servos.told(clock, int(newest))
+        order = np.lexsort((possible["t3_local_ns"], possible["client"]))
+        newest = possible[order][np.diff(possible["client"][order], append=-1) != 0]
+        for clock, reading in zip(
+            newest["client"].tolist(), newest["t3_local_ns"].tolist(), strict=True
+        ):
+            self.servos.told(clock, reading)
 
     def add_cross_stamps(self, stamps: CrossStamps) -> None:
         """Take cross-stamps, PHCs as read; clocks by `client_index`."""

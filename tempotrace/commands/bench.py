@@ -124,6 +124,68 @@ def deploy(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
+@app.command("ingest")
+@one_line_errors
+def ingest(
+    spans: Annotated[
+        int, typer.Option("--spans", min=512, help="Spans through the service.")
+    ] = 4_000_000,
+    as_json: Json = False,
+) -> None:
+    """Spans a second of one core, OTLP/HTTP bytes to durable and queryable."""
+    from tracing_core.service.bench_ingest import run as run_ingest_bench
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        result = asdict(
+            run_ingest_bench(spans=spans, step=lambda name: progress.update(task, description=name))
+        )
+    _print_values(result, as_json=as_json)
+
+
+def _print_values(result: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(strict_text(result))
+        return
+    for name, value in result.items():
+        text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+        typer.echo(f"{name:32} {text:>14}")
+
+
+@app.command("stream")
+@one_line_errors
+def stream(
+    leaves: Annotated[int, typer.Option("--leaves", min=2)] = 512,
+    spines: Annotated[int, typer.Option("--spines", min=2)] = 64,
+    hosts: Annotated[int, typer.Option("--hosts", min=2)] = 16_384,
+    samples: Annotated[
+        int, typer.Option("--samples", min=2, help="Of each directed link in a window.")
+    ] = 20,
+    exchanges: Annotated[
+        int, typer.Option("--exchanges", min=2, help="PTP exchanges of each host in a window.")
+    ] = 4,
+    seed: Seed = DEFAULT_SEED,
+    as_json: Json = False,
+) -> None:
+    """Processor time of one window of `correct follow` on a leaf-spine fabric, by stages."""
+    from bmv2_lab.scale.stream_bench import run as run_stream_bench
+
+    result = asdict(run_stream_bench(leaves, spines, hosts, samples, exchanges, seed))
+    _print_values(result, as_json=as_json)
+
+
+@app.command("convert")
+@one_line_errors
+def convert(
+    stamps: Annotated[int, typer.Option("--stamps", min=1)] = 2_000_000,
+    as_json: Json = False,
+) -> None:
+    """Stamps a second that one core brings to reference time with both bounds."""
+    from bmv2_lab.scale.convert_bench import run as run_convert_bench
+
+    _print_values(asdict(run_convert_bench(stamps)), as_json=as_json)
+
+
 def _print_collector(result: "CollectorBench") -> None:
     scapy = "not installed" if result.scapy_per_s is None else f"{result.scapy_per_s:,.0f}"
     rows = {

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Correction rows: exact conversion, growing bounds, and "unknown" outside validity."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from correction.records import NO_TSTAMP_NS
 from correction.table import (
@@ -113,3 +117,30 @@ def test_method_names_the_reference() -> None:
     table = _table(_rows())
     assert table.method_of(0, 0) is Method.REFERENCE
     assert table.method_of(1, 0) is Method.SPARSE_ROBUST
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(-(2**61), 2**61),
+    st.integers(-(2**60), 2**60),
+    st.floats(-50_000.0, 50_000.0),
+    st.lists(st.integers(-499_999_999, 499_999_999), min_size=1, max_size=50),
+)
+def test_conversion_is_that_of_exact_arithmetic(anchor, offset, rate, away) -> None:
+    """local - offset - rate x distance as fractions, rounded once, at any epoch; the float product
+    of a small distance alone may fall on the other side of a half."""
+    table = _table(
+        _rows(
+            anchor_local_ns=anchor,
+            valid_from_local_ns=anchor - 500_000_000,
+            valid_to_local_ns=anchor + 500_000_000,
+            offset_ns=offset,
+            rate_ppb=rate,
+        )
+    )
+    stamps = anchor + np.array(away, np.int64)
+    got = table.convert(stamps, 1).reference_ns.tolist()
+    for stamp, distance, found in zip(stamps.tolist(), away, got, strict=True):
+        change = Fraction(rate) * distance / 10**9
+        near_a_half = abs(abs(change - int(change)) - Fraction(1, 2)) < Fraction(1, 10**6)
+        assert abs(found - (stamp - offset - round(change))) <= int(near_a_half)
