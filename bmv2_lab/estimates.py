@@ -63,20 +63,24 @@ class Estimates:
 
     @cached_property
     def undecidable(self) -> frozenset[str]:
-        """Nodes that the prior does not determine: switches with at least half of their links
-        between switches truly asymmetric, and hosts of such leaves alone; everybody, where the
-        reference's leaf is one."""
+        """Nodes that the prior does not determine: switches with at least half of their links in
+        loops truly asymmetric, and hosts of such leaves alone; where the reference's leaf is one,
+        everybody but it and its hosts."""
         total: Counter[str] = Counter()
         bad: Counter[str] = Counter()
-        for index in inner_links(self._fabric):
-            link = self._fabric.links[index]
-            for end in (link.a.node, link.b.node):
-                total[end] += 1
-                bad[end] += self._truth.links[index].bad
+        for index in np.flatnonzero(self.solution.links.observable).tolist():
+            if index < len(self._fabric.links):  # ties come after
+                link = self._fabric.links[index]
+                for end in {link.a.node, link.b.node} & set(self.switches):
+                    total[end] += 1
+                    bad[end] += self._truth.links[index].bad
         doubtful = {name for name in total if bad[name] and 2 * bad[name] >= total[name]}
-        if self._leaves_of(self._fabric.ptp.grandmaster) <= doubtful:
-            return frozenset(self.nodes)
-        return frozenset(doubtful | {one for one in self.hosts if self._leaves_of(one) <= doubtful})
+        behind = {one for one in self.hosts if self._leaves_of(one) <= doubtful}
+        leaves = self._leaves_of(self._fabric.ptp.grandmaster)
+        if leaves <= doubtful:
+            beside = {one for one in self.hosts if self._leaves_of(one) & leaves}
+            return frozenset(self.nodes) - leaves - beside
+        return frozenset(doubtful | behind)
 
     def _leaves_of(self, host: str) -> set[str]:
         ends = {(link.a.node, link.b.node) for link in self._fabric.links}

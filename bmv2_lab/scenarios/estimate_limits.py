@@ -142,5 +142,11 @@ EVERY_BAD_LINK = Limit(
 )
 USEFUL = conditional_bound("hosts", at_most=BOUND_NS)
 
-DETERMINED = (HARD, COVERED, ORACLE, UNFLAGGED, NO_FALSE_LINK, USEFUL)
-"""Where the prior holds and all that it needs is measured."""
+
+def determined(bound_ns: float = BOUND_NS) -> tuple[Limit, ...]:
+    """Where the prior holds and all that it needs is measured; `bound_ns`: median of the hosts'."""
+    useful = conditional_bound("hosts", at_most=bound_ns)
+    return (HARD, COVERED, ORACLE, UNFLAGGED, NO_FALSE_LINK, useful)
+
+
+DETERMINED = determined()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmv2_lab.scenarios.common import SMALL, SOUND
-from bmv2_lab.scenarios.estimate_limits import DETERMINED, conditional_bound
+from bmv2_lab.scenarios.estimate_limits import determined
 from bmv2_lab.scenarios.limits import Limit
 from bmv2_lab.scenarios.parameters import Topology
 
@@ -101,9 +101,8 @@ SCENARIOS = (
             ),
         ),
         estimate_limits=(
-            *DETERMINED[:-1],
             # where the grandmaster's own cable is a bad one, all hosts depend on its cross-stamps
-            conditional_bound("hosts", at_most=60.0),
+            *determined(bound_ns=60.0),
             Limit(
                 name="cables of NICs in no loop",
                 measure=lambda e: e.estimates.hidden_access_links(),

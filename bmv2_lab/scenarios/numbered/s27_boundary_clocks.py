@@ -16,7 +16,7 @@ from bmv2_lab.scenarios.common import (
     TRANSFERRED,
     TRUE_STAMPS,
 )
-from bmv2_lab.scenarios.estimate_limits import DETERMINED, median_conditional
+from bmv2_lab.scenarios.estimate_limits import determined
 from bmv2_lab.scenarios.limits import Limit
 from correction.records import TRAFFIC_PTP, TRAFFIC_ROCE
 
@@ -105,6 +105,6 @@ SCENARIOS = (
             ),
         ),
         # each host is two more stamp points away from the INT clocks
-        estimate_limits=(*DETERMINED[:-1], median_conditional(60.0)),
+        estimate_limits=determined(bound_ns=60.0),
     ),
 )
