@@ -82,6 +82,22 @@ class Covariance:
         right[0] = 0.0
         return self._factor.solve(right)
 
+    def at_ends(self, edges: Ints) -> Float64s:
+        """[2, edge]: of each edge's column, what is at its ends u and v."""
+        u, v = self._at_u[edges], self._at_v[edges]
+        shared = self._shared[edges]
+        at_u, at_v = self.cross[:, u].T, self.cross[:, v].T
+        # var(difference + shared) less what the constants have in it is var(difference)
+        between = self.spread[edges] - np.einsum("ek,kl,el->e", shared, self.constants, shared)
+        between -= 2.0 * (shared * (at_v - at_u)).sum(axis=1)
+        apart = self.clocks[v] - self.clocks[u]
+        return np.stack(
+            [
+                0.5 * (apart - between) + (shared * at_u).sum(axis=1),
+                0.5 * (apart + between) + (shared * at_v).sum(axis=1),
+            ]
+        )
+
     def total(self, edges: Ints, amount: Float64s) -> Float64s:
         """[unknown]: sum of the edges' columns, each times its amount."""
         size = self._of.size

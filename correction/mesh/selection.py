@@ -14,6 +14,7 @@ import numpy as np
 
 from correction.mesh.covariance import Covariance
 from correction.mesh.normal import Solution, System, covariance, solve
+from correction.mesh.reduction import Ints
 from correction.selection import (
     BAD_SD_NS,
     BAD_SHARE,
@@ -34,7 +35,22 @@ TOGETHER_SHARE = 0.25
 UNSURE_SHARE = 0.01
 """Rivals less probable than this are left out of mean and variance: a healthy edge of a large
 fabric has a rival of 0.3 %, which moves its clocks by a hundredth of a nanosecond."""
+RIVAL_SHARE = 5e-4
+"""A rival less probable than this can leave the conditional bound's 0.1 % alone."""
 GAIN_MIN = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRivals:
+    """By core node, of the rivals that judge one of its own edges otherwise the one that moves it
+    furthest; only where that is more than a deviation."""
+
+    node: Ints
+    probability: Float64s
+    move_ns: Float64s
+    """From the most probable set's answer."""
+    variance: Float64s
+    """Of the rival's own answer, less that of the most probable set's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +66,7 @@ class Chosen:
     """[unknown]: mean of the rivals less the best set's answer."""
     extra_variance: Float64s
     """[unknown]: how far the rivals disagree, squared."""
+    rival: NodeRivals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +88,7 @@ def choose(of: System, scale_ns: Float64s, may_be_bad: Bools, start: Bools | Non
     if start is None:
         start = robust_start(of, scale_ns, may_be_bad)
     bad, best, cov, gains = _descend(of, model, start & may_be_bad)
-    shift, extra, probability = _rivals(model, bad, best, cov, gains)
+    shift, extra, probability, rival = _rivals(of, model, bad, best, cov, gains)
     return Chosen(
         bad=bad,
         bad_probability=probability,
@@ -79,6 +96,7 @@ def choose(of: System, scale_ns: Float64s, may_be_bad: Bools, start: Bools | Non
         covariance=cov,
         shift_ns=shift,
         extra_variance=extra,
+        rival=rival,
     )
 
 
@@ -167,19 +185,44 @@ def _apart(of: System, gains: Float64s) -> Bools:
 
 
 def _rivals(
-    model: _Model, bad: Bools, found: Solution, cov: Covariance, gains: Float64s
-) -> tuple[Float64s, Float64s, Float64s]:
-    """(mean shift, added variance) of the unknowns, and each edge's probability of being bad."""
+    of: System, model: _Model, bad: Bools, found: Solution, cov: Covariance, gains: Float64s
+) -> tuple[Float64s, Float64s, Float64s, NodeRivals]:
+    """(mean shift, added variance) of the unknowns, each edge's probability of being bad, and what
+    single rivals do to the clocks at their edges."""
     odds = np.exp(-0.5 * np.clip(gains, -1.0, 1e3))
     flipped = odds / (1.0 + odds)
     probability = np.where(bad, 1.0 - flipped, np.where(np.isfinite(gains), flipped, 0.0))
-    unsure = np.flatnonzero(flipped > UNSURE_SHARE)
-    delta = (model.weight(~bad) - model.weight(bad))[unsure]
-    grow = 1.0 + delta * cov.spread[unsure]
+    delta = model.weight(~bad) - model.weight(bad)
+    grow = np.maximum(1.0 + delta * cov.spread, 1e-12)
     # by so much times an edge's column its rival moves everything
-    moved = delta * found.residual_ns[unsure] / grow
+    moved = delta * found.residual_ns / grow
+    unsure = np.flatnonzero(flipped > UNSURE_SHARE)
     share = flipped[unsure]
-    shift = cov.total(unsure, moved * share)
+    shift = cov.total(unsure, moved[unsure] * share)
     # what the rival does not know besides: its own variance is larger or smaller
-    extra = cov.squares(unsure, moved**2 * share * (1.0 - share) - delta / grow * share)
-    return shift, np.maximum(extra, 0.0), probability
+    own = (-delta / grow)[unsure] * share
+    extra = cov.squares(unsure, moved[unsure] ** 2 * share * (1.0 - share) + own)
+    rival = _node_rivals(of, cov, flipped, moved, -delta / grow)
+    return shift, np.maximum(extra, 0.0), probability, rival
+
+
+def _node_rivals(
+    of: System, cov: Covariance, flipped: Float64s, moved: Float64s, variance: Float64s
+) -> NodeRivals:
+    edge = np.flatnonzero(flipped > RIVAL_SHARE)
+    ends = np.concatenate([of.at_u[edge], of.at_v[edge]])
+    edge = np.tile(edge, 2)
+    column = cov.at_ends(edge[: len(edge) // 2]).reshape(-1)
+    move = moved[edge] * column
+    far = np.flatnonzero((np.abs(move) > np.sqrt(cov.clocks[ends])) & (ends > 0))
+    far = far[np.argsort(np.abs(move[far]), kind="stable")]
+    furthest = np.full(of.size, -1, np.int64)
+    furthest[ends[far]] = far
+    node = np.flatnonzero(furthest >= 0)
+    row = furthest[node]
+    return NodeRivals(
+        node=node,
+        probability=flipped[edge[row]],
+        move_ns=move[row],
+        variance=variance[edge[row]] * column[row] ** 2,
+    )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfc
 
 from correction.bounds import NegativeCycle
 from correction.mesh import certificates
@@ -22,10 +23,13 @@ from correction.mesh.growth import MARGIN_UNITS
 from correction.mesh.intervals import intervals
 from correction.mesh.normal import system
 from correction.mesh.selection import Chosen, choose
+from correction.mixture import likely_half_widths, outside
 from correction.table import CONDITIONAL_SIGMAS
 from correction.timebase import Bools, Float64s
 
 CERTIFICATE_VERSION = 2
+LIKELY_HALVINGS = 10
+"""Of some tens of nanoseconds."""
 PRIOR = (
     "of every cut's edges fewer than half have a large asymmetry that pulls one way; the others, "
     "and all edges outside loops, are equal in both directions within their declared deviation"
@@ -107,7 +111,7 @@ def solve_mesh(
     standing = _standing(edges, core, graph, verdict)
     hard = intervals(edges, reference, theta, parallel=core.parallel)
     sd = np.sqrt(variance)
-    conditional = sigmas * sd
+    conditional = np.maximum(sigmas * sd, _likely_ns(core, chosen, variance, sigmas))
     n = edges.node_count
     if isinstance(hard, NegativeCycle):
         low, high, half = np.full(n, -np.inf), np.full(n, np.inf), np.full(n, np.inf)
@@ -191,6 +195,34 @@ def _clocks(edges: Edges, core: Core, chosen: Chosen) -> tuple[Float64s, Float64
     variance[~core.connected] = np.inf
     variance[reference] = 0.0
     return theta - theta[reference], variance
+
+
+def _likely_ns(core: Core, chosen: Chosen, variance: Float64s, sigmas: float) -> Float64s:
+    """[node]: half-width that is as probable with the rival of its core node; 0 without one."""
+    rival = chosen.rival
+    number = np.full(len(core.nodes), -1, np.int64)
+    number[rival.node] = np.arange(len(rival.node))
+    at = np.where(core.attachment >= 0, core.position[core.attachment], 0)
+    nodes = np.flatnonzero((number[at] >= 0) & np.isfinite(variance) & (variance > 0.0))
+    at, row = at[nodes], number[at[nodes]]
+    main = np.maximum(variance[nodes] - chosen.extra_variance[at], 0.0)
+    other = np.maximum(main + rival.variance[row], 0.0)
+    shift, share = chosen.shift_ns[at], rival.probability[row]
+    away = np.stack([-shift, rival.move_ns[row] - shift], axis=1)
+    spread = np.sqrt(np.stack([main, other], axis=1))
+    weight = np.stack([1.0 - share, share], axis=1)
+    alone = sigmas * np.sqrt(variance[nodes])
+    more = outside(alone, away, spread, weight) > float(erfc(sigmas / np.sqrt(2.0)))
+    result = np.zeros(len(variance))
+    result[nodes[more]] = likely_half_widths(
+        away[more],
+        spread[more],
+        weight[more],
+        sigmas,
+        too_little_ns=alone[more],
+        halvings=LIKELY_HALVINGS,
+    )
+    return result
 
 
 def _way_up(core: Core) -> list[int]:

@@ -188,17 +188,18 @@ def test_doubling_the_data_never_widens_the_statistical_part(seed: int) -> None:
 
 
 def test_bounds_nest_and_cover() -> None:
-    """The conditional bound is never above the hard one; the truth lies in both here."""
+    """The conditional bound is never above the hard one, and no less than k deviations: more only
+    at the few clocks that a rival moves by more than one. The truth lies in both here."""
     fabric = leaf_spine_mesh(8, 4, 16, seed=4)
     solution = solve_mesh(fabric.edges, fabric.reference)
     assert (solution.bound_conditional_ns <= solution.bound_hard_ns + 1e-9).all()
     error = np.abs(fabric.error_ns(solution.theta_ns))
     assert (error <= solution.bound_conditional_ns + 1e-9).mean() >= 0.95
     assert (error <= solution.bound_hard_ns + 1e-6).all()
-    expected = CONDITIONAL_SIGMAS * solution.sd_ns
-    assert solution.bound_conditional_ns == pytest.approx(
-        np.minimum(expected, solution.bound_hard_ns)
-    )
+    expected = np.minimum(CONDITIONAL_SIGMAS * solution.sd_ns, solution.bound_hard_ns)
+    assert (solution.bound_conditional_ns >= expected - 1e-9).all()
+    equal = np.isclose(solution.bound_conditional_ns, expected)
+    assert equal.mean() > 0.9
 
 
 def test_limits_that_contradict_are_named_and_bound_nothing() -> None:

@@ -29,7 +29,7 @@ def outside(half_ns: float, away_ns: np.ndarray, sd_ns: np.ndarray, weight: np.n
 def test_one_explanation_has_k_deviations(sigmas: float) -> None:
     """7 ns of one normal error: 7 k."""
     found = likely_half_widths(np.zeros((1, 1)), np.array([[7.0]]), np.ones(1), sigmas)
-    assert found == pytest.approx(7.0 * sigmas, rel=1e-9)
+    assert found == pytest.approx(7.0 * sigmas, rel=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.02, 0.002, 1e-4])
@@ -40,7 +40,7 @@ def test_what_is_as_probable_covers_a_rival(share: float) -> None:
     weight = np.array([1.0 - share, share])
     half = float(likely_half_widths(away, sd, weight, CONDITIONAL_SIGMAS)[0])
     expected = float(erfc(CONDITIONAL_SIGMAS / np.sqrt(2.0)))
-    assert outside(half, away[0], sd[0], weight) == pytest.approx(expected, rel=1e-6)
+    assert outside(half, away[0], sd[0], weight) == pytest.approx(expected, rel=1e-3)
     if share == 1e-4:
         assert half == pytest.approx(5.0 * CONDITIONAL_SIGMAS, rel=0.02)
     else:
