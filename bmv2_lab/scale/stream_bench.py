@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from controller.following.documents import part_arrays
+from correction.link_windows import LinkWindowing
 from correction.model import Clock, ClockKind, FabricModel, Link, StampPoint, link_ends
 from correction.records import (
     EXCHANGE_DTYPE,
@@ -61,10 +62,11 @@ class StreamBench:
     """Link samples a window."""
     exchanges: int
     """PTP exchanges a window."""
-    gather_s: float
-    """Samples into windows and groups."""
-    close_s: float
-    """Join exchanges, fit envelopes, solve, make rows."""
+    envelopes_s: float
+    """Samples of links between switches into windows, and their envelopes: what `collect
+    --statistics` does elsewhere."""
+    follow_s: float
+    """Join exchanges, envelopes of access links, solve, make rows."""
     encode_s: float
     """Rows as arrays of parts."""
     state_s: float
@@ -249,16 +251,19 @@ def _follow(
 ) -> StreamBench:
     fabric = draw(rng, leaves, spines, hosts)
     follower = Follower(fabric.model)
+    windowing = LinkWindowing(fabric.model, window_ns=WINDOW_NS, late_ns=0)
     times, windows = [], []
     samples, exchanges = np.zeros(0, LINK_SAMPLE_DTYPE), np.zeros(0, EXCHANGE_DTYPE)
     for number in range(WINDOWS):
         samples = samples_of(rng, fabric, number, per_direction)
         exchanges, packets, hops = exchanges_of(rng, fabric, number, per_host, leaves, spines)
         began = time.process_time()
-        follower.add_samples(samples)
+        windowing.add(samples)
+        rows = windowing.rest()
+        fitted = time.process_time()
+        follower.add_link_windows(rows)
         follower.add_exchanges(exchanges)
         follower.add_packets(packets, hops, sampled_elsewhere=True)
-        gathered = time.process_time()
         (window,) = follower.close(EPOCH_NS + (number + 1) * WINDOW_NS + follower.late_ns)
         closed = time.process_time()
         for _ in part_arrays(window, bytes_max=PART_BYTES):
@@ -266,9 +271,9 @@ def _follow(
         encoded = time.process_time()
         follower_arrays(follower)
         ended = time.process_time()
-        times.append((gathered - began, closed - gathered, encoded - closed, ended - encoded))
+        times.append((fitted - began, closed - fitted, encoded - closed, ended - encoded))
         windows.append(window)
-    gather_s, close_s, encode_s, state_s = np.median(times[1:], axis=0).tolist()
+    envelopes_s, follow_s, encode_s, state_s = np.median(times[1:], axis=0).tolist()
     error, hard = _errors(fabric, windows[-1].rows, hosts)
     tracked = windows[-1].tracked
     assert tracked is not None
@@ -279,11 +284,11 @@ def _follow(
         links=len(fabric.model.links),
         samples=len(samples),
         exchanges=len(exchanges),
-        gather_s=gather_s,
-        close_s=close_s,
+        envelopes_s=envelopes_s,
+        follow_s=follow_s,
         encode_s=encode_s,
         state_s=state_s,
-        window_s=gather_s + close_s + encode_s + state_s,
+        window_s=envelopes_s + follow_s + encode_s + state_s,
         first_window_s=sum(times[0]),
         rows=len(windows[-1].rows),
         clocks_ok_share=float((tracked.status == Status.OK).mean()),

@@ -157,14 +157,11 @@ class Follower:
         self._newest_collector_ns = max(self._newest_collector_ns, newest)
         self.paths.listen(hops)
         if not sampled_elsewhere:
-            self.add_samples(self._sampler.samples(packets, hops, self.left_out))
+            samples = self._sampler.samples(packets, hops, self.left_out)
+            self.counters.link_samples += len(samples)
+            self._windowing.add(samples)
             self.paths.add(packets, hops)
         self._ptp.add(packets, hops)
-
-    def add_samples(self, samples: LinkSamples) -> None:
-        """Take link samples that were made elsewhere."""
-        self.counters.link_samples += len(samples)
-        self._windowing.add(samples)
 
     def add_link_windows(self, rows: LinkWindows) -> None:
         """Take statistics of a collector elsewhere, links numbered as in the same description."""
