@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller that stays, over real BMv2 switches: backups, restarts, pipeline changes."""
 
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from controller.keeper.events import EventKind
 from controller.keeper.phases import Phase
 from controller.rollout import PipelineChange
 from controller.session import open_session
-from tests.support.bmv2_switch import DEADLINE_S, PROGRAM, bmv2_path, free_ports
+from controller.telemetry.frames import RoceFlow, roce_frame
+from tests.support.bmv2_switch import DEADLINE_S, PROGRAM, Bmv2Switch, bmv2_path, free_ports
 from tests.support.grpc_loop import in_grpc_loop
 from tests.support.kept_fabric import PIPELINE, SCHEMA, kept
 
@@ -120,3 +122,48 @@ async def test_pipeline_change_and_its_way_back() -> None:
         assert "health check" in str(back.errors)
         assert (await compare(FABRIC, park.addresses, OTHER)).in_sync
         assert await clone_replicas(park, "spine1") == [1, 1]
+
+
+@pytest.mark.usefixtures("bmv2_mirror")
+@in_grpc_loop
+async def test_twenty_restarts_leave_one_report_per_packet() -> None:
+    """Restarts and pipeline changes add no replica to BMv2's clone sessions: it sends as before."""
+    fabric = leaf_spine(leaves=2, spines=1, hosts_per_leaf=1, tenants=["t"])
+    flow = RoceFlow(
+        src_mac=0x020000000101,
+        dst_mac=0x0200000001FE,
+        src_ip=0x0A000101,
+        dst_ip=0x0A000201,
+        src_port=0xC123,
+        dest_qp=17,
+    )
+    with contextlib.ExitStack() as stack:
+        running = {
+            switch.name: Bmv2Switch(switch.device_id, primary=False) for switch in fabric.switches
+        }
+        for one in running.values():
+            stack.callback(one.close)
+        park = RunningPark(fabric, {name: one.address for name, one in running.items()})
+        counts = []
+        for run in range(20):
+            pipeline = OTHER if run % 4 == 3 else PIPELINE
+            change = PipelineChange(settle_s=0)
+            async with kept(
+                park, fabric=fabric, pipeline=pipeline, pipeline_change=change
+            ) as keeper:
+                await keeper.in_phase(Phase.IN_SYNC)
+            frames = running["leaf1"].send(roce_frame(flow, psn=run, payload=bytes(64)), 11)
+            into_fabric = [frame for port, frame in frames if port == 1]
+            assert len(into_fabric) == 1
+            sunk = running["leaf2"].send(into_fabric[0], 1)
+            counts.append((len(frames), sorted(port for port, _ in sunk)))
+        assert counts == [counts[0]] * 20
+        assert counts[0][1].count(11) == 1
+
+
+@dataclass
+class RunningPark:
+    """Switches that somebody else has started."""
+
+    fabric: Fabric
+    addresses: dict[str, str]
