@@ -30,6 +30,9 @@ class EventKind(Enum):
     REFUSED = "refused"
     LINK_DOWN = "link_down"
     LINK_UP = "link_up"
+    CABLING_WRONG = "cabling_wrong"
+    CABLING_RIGHT = "cabling_right"
+    CABLING_UNCHECKED = "cabling_unchecked"
     PIPELINE_CHANGE_BEGINS = "pipeline_change_begins"
     PIPELINE_CHANGED = "pipeline_changed"
     PIPELINE_CHANGE_FAILED = "pipeline_change_failed"
@@ -45,6 +48,8 @@ FAULTS = frozenset(
         EventKind.OTHER_PIPELINE,
         EventKind.REFUSED,
         EventKind.LINK_DOWN,
+        EventKind.CABLING_WRONG,
+        EventKind.CABLING_UNCHECKED,
         EventKind.PIPELINE_CHANGE_FAILED,
         EventKind.PIPELINE_RESTORE_FAILED,
         EventKind.FAILED,

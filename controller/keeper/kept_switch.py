@@ -174,6 +174,7 @@ class KeptSwitch:
 
     async def _live(self) -> None:
         """A session from beginning to end: what the switch says of who is primary."""
+        held: HeldSwitch | None = None
         try:
             async with open_session(
                 name=self.name,
@@ -183,7 +184,7 @@ class KeptSwitch:
                 access=self._owner.access,
                 counters=self.stream,
             ) as session:
-                self.held = HeldSwitch(self.name, session)
+                held = self.held = HeldSwitch(self.name, session)
                 packets = self._owner.spawn(self._take_packets(session))
                 try:
                     await session.announce(self.machine.bid)
@@ -193,10 +194,10 @@ class KeptSwitch:
                 finally:
                     packets.cancel()
         except SwitchError as error:
-            self.held = None
             self.feed(self.machine.lost(error, self._owner.now_ns()))
         finally:
-            self.held = None
+            if self.held is held:  # the next session may have begun
+                self.held = None
 
     async def _take_packets(self, session: SwitchSession) -> None:
         while True:
