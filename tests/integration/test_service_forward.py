@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -18,7 +19,7 @@ from tracing_core.corrections import CorrectionTable
 from tracing_core.model import ClockStatus, Correction
 from tracing_core.sdk import HostTracer, OtlpExport
 from tracing_core.service import create_app, serve_in_thread
-from tracing_core.service.forward import Forwarder
+from tracing_core.service.forward import Forwarder, ForwardingKeeper
 from tracing_core.service.forward_queue import ForwardQueue
 from tracing_core.store import Store
 
@@ -319,3 +320,25 @@ def test_the_sdk_repeats_what_a_full_queue_did_not_take(store: Store):
     tracer.shutdown()
     assert store.spans.count() == 1
     assert forward.counters.full_count >= 1
+
+
+@pytest.mark.parametrize("error", [None, OSError("no room")])
+def test_only_what_was_kept_is_passed_on(receiver: Receiver, error):
+    """What could not be stored is repeated by its sender: passing it on would double it."""
+
+    class FakeKeeper:
+        blocking = False
+
+        def keep(self, admitted, *, tenant, done):
+            done(error)
+
+        def settle(self, timeout_s):
+            return True
+
+    outcomes = []
+    with Forwarder(receiver.url, table) as forward:
+        ForwardingKeeper(FakeKeeper(), forward).keep(
+            SimpleNamespace(body=request(), span_count=1), tenant="a", done=outcomes.append
+        )
+    assert outcomes == [error]
+    assert len(receiver.requests) == (1 if error is None else 0)
