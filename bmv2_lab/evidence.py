@@ -63,14 +63,20 @@ class FoundCorrection(NamedTuple):
 class Evidence:
     """One run, as its scenario's limits look at it."""
 
-    def __init__(self, run: LabRun, estimates: Estimates) -> None:
-        """`estimates`: what the engine made of the run's files."""
+    def __init__(self, run: LabRun, estimates: Estimates | None = None) -> None:
+        """`estimates`: what the engine made of the run's files, for limits on that."""
         self.run = run
-        self.estimates = estimates
+        self._estimates = estimates
         self.fabric: Fabric = run.drawn.fabric
         self.truth: Truth = run.lab.truth
         self.result: LabResult = run.lab.result
         self.model: FabricModel = fabric_model(self.fabric)
+
+    @property
+    def estimates(self) -> Estimates:
+        """What the engine made of the run's files."""
+        assert self._estimates is not None, "looked at without estimates"
+        return self._estimates
 
     @property
     def lab(self) -> VirtualFabric:
