@@ -13,6 +13,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as MetricsSource
 
+from controller.cabling.check import FindingKind, LinkState
+from controller.cabling.report import cabling_json, finding_json
+from controller.cabling.watch import CablingState
 from controller.keeper.events import Event, EventKind
 from controller.keeper.keeper import Keeper
 from controller.keeper.kept_switch import KeptSwitch
@@ -62,6 +65,8 @@ class KeeperState:
     failed_links: tuple[str, ...]
     events: Mapping[EventKind, int]
     """Events since the start."""
+    cabling: CablingState | None = None
+    """None: it is not checked."""
 
     @property
     def in_sync(self) -> bool:
@@ -79,7 +84,9 @@ class EventCounts:
         self.counts[event.kind] += 1
 
 
-def keeper_state(keeper: Keeper, events: Mapping[EventKind, int]) -> KeeperState:
+def keeper_state(
+    keeper: Keeper, events: Mapping[EventKind, int], cabling: CablingState | None = None
+) -> KeeperState:
     """The state now; call it in the keeper's loop."""
     now_ns = keeper.now_ns()
     return KeeperState(
@@ -87,6 +94,7 @@ def keeper_state(keeper: Keeper, events: Mapping[EventKind, int]) -> KeeperState
         switches=tuple(_switch_state(one, now_ns) for one in keeper.switches.values()),
         failed_links=tuple(sorted(keeper.failed_links)),
         events=dict(events),
+        cabling=cabling,
     )
 
 
@@ -112,6 +120,7 @@ def status_json(state: KeeperState) -> dict[str, object]:
         "fabric": state.fabric,
         "in_sync": state.in_sync,
         "failed_links": list(state.failed_links),
+        "cabling": _cabling_json(state.cabling),
         "switches": [
             {
                 "name": one.name,
@@ -124,6 +133,15 @@ def status_json(state: KeeperState) -> dict[str, object]:
             }
             for one in state.switches
         ],
+    }
+
+
+def _cabling_json(state: CablingState | None) -> dict[str, object] | None:
+    if state is None or state.cabling is None:
+        return None
+    return {
+        **cabling_json(state.cabling),
+        "findings": [finding_json(one) for one in state.findings],
     }
 
 
@@ -176,3 +194,28 @@ def metric_families(state: KeeperState) -> Iterator[Metric]:
         for one in state.switches:
             family.add_metric([one.name], value(one))
         yield family
+    if state.cabling is not None:
+        yield from _cabling_families(state.cabling)
+
+
+def _cabling_families(state: CablingState) -> Iterator[Metric]:
+    kinds = Counter(one.kind for one in state.findings)
+    findings = GaugeMetricFamily(
+        f"{_PREFIX}cabling_findings", "Cables that are not as in the file.", labels=["kind"]
+    )
+    for kind in FindingKind:
+        findings.add_metric([kind.value], kinds[kind])
+    yield findings
+    if state.cabling is not None:
+        links = GaugeMetricFamily(
+            f"{_PREFIX}cabling_links", "Links, by what LLDP says of them.", labels=["state"]
+        )
+        for one in LinkState:
+            links.add_metric([one.value], state.cabling.count(one))
+        yield links
+    for name, value, doc in (
+        ("sent", state.counters.sent, "LLDP frames sent."),
+        ("heard", state.counters.heard, "LLDP frames heard."),
+        ("malformed", state.counters.malformed, "LLDP frames that could not be read."),
+    ):
+        yield CounterMetricFamily(f"{_PREFIX}lldp_{name}", doc, value=value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace deploy`: init, plan, apply, status and run of a fabric's switches."""
+"""`tempotrace deploy`: init, plan, apply, status, topology and run of a fabric's switches."""
 
 import asyncio
 from pathlib import Path
@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+from controller.cabling.once import LISTEN_S, check_once
+from controller.cabling.report import format_cabling
+from controller.cabling.report import result_json as cabling_result_json
+from controller.cabling.rounds import punts_lldp
+from controller.cabling.watch import INTERVAL_S
 from controller.client import compare
 from controller.client import deploy as deploy_fabric
 from controller.deploy_report import (
@@ -44,6 +49,8 @@ from tempotrace.strict_json import strict_text
 
 Size = Annotated[int | None, typer.Option(min=1)]
 PORT_MAX = 65_535
+LOWEST_ELECTION_ID = 1
+"""A check takes no switch from a controller."""
 
 app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
 
@@ -203,6 +210,33 @@ def status(
     _fail_if(not difference.in_sync)
 
 
+@app.command("topology")
+@one_line_errors
+def topology(
+    fabric: FabricFile,
+    listen_s: Annotated[
+        float,
+        typer.Option("--listen-s", min=0.1, help="How long; hosts' own LLDP comes every 30 s."),
+    ] = LISTEN_S,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_name: TlsName = "",
+    as_json: Json = False,
+) -> None:
+    """Check the cabling by LLDP; exit 1 where it is not as in the file."""
+    description = load_fabric(fabric)
+    if not punts_lldp(description):
+        raise InputError(f"{fabric}: punt: no rule takes LLDP; expected one of ether_type 0x88cc")
+    access = make_access(tls_ca, tls_cert, tls_key, tls_name, LOWEST_ELECTION_ID)
+    result = asyncio.run(check_once(description, access=access, listen_s=listen_s))
+    if as_json:
+        typer.echo(strict_text(cabling_result_json(result)))
+    else:
+        typer.echo(format_cabling(result))
+    _fail_if(not result.ok)
+
+
 @app.command("run")
 @one_line_errors
 def run(
@@ -224,6 +258,12 @@ def run(
     settle_s: SettleS = DEFAULT_SETTLE_S,
     no_drain: NoDrain = False,
     health_check: HealthCheck = None,
+    topology_interval_s: Annotated[
+        float,
+        typer.Option(
+            "--topology-interval-s", min=0, help="Between checks of the cabling by LLDP; 0: none."
+        ),
+    ] = INTERVAL_S,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
 ) -> None:
     """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
@@ -246,6 +286,7 @@ def run(
         KeeperOptions(access=access, pipeline_change=change),
         metrics=metrics,
         log=log,
+        topology_interval_s=topology_interval_s,
         as_json=as_json,
     )
 

@@ -13,6 +13,7 @@ from typing import TextIO
 
 import typer
 
+from controller.cabling.watch import CablingWatch
 from controller.collector.endpoint import Endpoint
 from controller.fabric import Fabric, FabricError
 from controller.fabric_file import load_fabric_and_paths
@@ -29,6 +30,7 @@ from controller.keeper.status import (
 )
 from controller.pipeline import load_pipeline
 from controller.session import program_schema
+from controller.switch_stream import PacketIn
 from tempotrace.commands.addresses import host_and_port
 from tempotrace.errors import InputError
 
@@ -46,6 +48,7 @@ def keep_fabric(
     *,
     metrics: str | None,
     log: Path | None,
+    topology_interval_s: float,
     as_json: bool,
 ) -> None:
     """Keep the fabric; returns on SIGINT and SIGTERM."""
@@ -54,7 +57,7 @@ def keep_fabric(
         if log is not None:
             stream = stack.enter_context(log.open("a", encoding="utf-8"))
             writers.append(_writer(stream, as_json=True))
-        asyncio.run(_keep(path, fabric, paths, options, metrics, writers))
+        asyncio.run(_keep(path, fabric, paths, options, metrics, topology_interval_s, writers))
 
 
 def _writer(stream: TextIO, *, as_json: bool) -> OnEvent:
@@ -78,6 +81,7 @@ async def _keep(
     paths: tuple[Path, ...],
     options: KeeperOptions,
     metrics: str | None,
+    topology_interval_s: float,
     writers: list[OnEvent],
 ) -> None:
     counts = EventCounts()
@@ -88,14 +92,33 @@ async def _keep(
         for tell in listeners:
             tell(event)
 
-    keeper = Keeper(fabric, program_schema(load_pipeline()), options, on_event=on_event)
+    watch = None
+    if topology_interval_s:
+        watch = CablingWatch(on_event, interval_s=topology_interval_s)
+
+    def on_packet_in(switch: str, packet: PacketIn) -> None:
+        if watch is not None:
+            watch.take(switch, packet)
+
+    keeper = Keeper(
+        fabric,
+        program_schema(load_pipeline()),
+        options,
+        on_event=on_event,
+        on_packet_in=on_packet_in,
+        companions=[] if watch is None else [watch],
+    )
     loop = asyncio.get_running_loop()
     reload = asyncio.Event()
     running = asyncio.ensure_future(keeper.run())
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, running.cancel)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
-    with _endpoint(metrics, lambda: keeper_state(keeper, counts.counts), loop):
+
+    def state() -> KeeperState:
+        return keeper_state(keeper, counts.counts, None if watch is None else watch.state)
+
+    with _endpoint(metrics, state, loop):
         watching = asyncio.ensure_future(_follow_file(path, paths, keeper, reload, on_event))
         try:
             await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)

@@ -12,6 +12,7 @@ import typer
 from bmv2_lab.backends.needs import NEEDS, BackendError, check_needs
 from bmv2_lab.backends.real_time_run import run_real_time
 from bmv2_lab.backends.refusals import check_supported, refusals
+from bmv2_lab.cabled_switches import CabledSwitches
 from bmv2_lab.lab_run import LabRun, Progress, make_switches, run_lab
 from bmv2_lab.scenarios import SCENARIOS, Scenario
 from bmv2_lab.scenarios.description import described
@@ -19,7 +20,7 @@ from bmv2_lab.switch.errors import ProgramError
 from bmv2_lab.switch.p4runtime import Server, serve
 from bmv2_lab.switch.stf import StfError, run_stf_text
 from controller.access import AccessError, read_certificate
-from controller.fabric import Fabric, programmed_switches
+from controller.fabric import Fabric, cabling, programmed_switches
 from controller.fabric_file import load_fabric
 from controller.pipeline import load_pipeline
 from controller.targets import BMV2
@@ -155,7 +156,8 @@ def switches(
         typer.Option("--tls-client-ca", help="Ask clients for a certificate of these authorities."),
     ] = None,
 ) -> None:
-    """Start an embedded switch per switch of the fabric, on their P4Runtime addresses."""
+    """Start an embedded switch per switch of the fabric, cabled as in the file, on their P4Runtime
+    addresses."""
     credentials = _server_credentials(tls_cert, tls_key, tls_client_ca)
     description = load_fabric(fabric)
     programmed = programmed_switches(description)
@@ -197,6 +199,7 @@ async def _serve_switches(
 ) -> None:
     made = make_switches(fabric, load_pipeline())
     running = {name: made[name] for name in listening}
+    CabledSwitches(running, cabling(fabric))
     servers: list[Server] = []
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
