@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From hop records and exchanges to corrections: the one entry, `solve`."""
 
-from copy import deepcopy
 
 import numpy as np
 from scipy.special import gammaincc
@@ -67,7 +66,7 @@ def solve_samples(
 ) -> FabricSolution:
     """The same from link samples."""
     counters, options = counters or JoinCounters(), options or SolveOptions()
-    joined = deepcopy(counters)
+    joined = counters.copy()
     solution = _solve_measured(measure(samples, model, windows, counters), counters, options)
     held = hold_reference(solution, samples, options)
     if held is None:

@@ -6,7 +6,7 @@ between two stamps of one switch is not in it. Fabric links come from consecutiv
 links from PTP exchanges joined to their own packets' hops (`exchange_join`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import Any
 
@@ -92,6 +92,10 @@ class JoinCounters:
         """Count `count` rejections."""
         if count:
             self.rejected[reason] = self.rejected.get(reason, 0) + int(count)
+
+    def copy(self) -> "JoinCounters":
+        """Counters that go on from here on their own."""
+        return replace(self, rejected=dict(self.rejected))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
