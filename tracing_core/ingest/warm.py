@@ -22,7 +22,7 @@ def warm_up() -> None:
     span.trace_id, span.span_id = b"t" * 16, b"s" * 8
     body = admit(request.SerializeToString(), CONTENT_TYPE_PROTOBUF).body
     record = Record(offset=0, size=len(body), received_ns=0, tenant=DEFAULT_TENANT)
-    build_blocks(Batch(np.frombuffer(body, np.uint8), [record], 1))
+    list(build_blocks(Batch(np.frombuffer(body, np.uint8), [record], 1)))
 
 
 def keep_freed_memory() -> None:

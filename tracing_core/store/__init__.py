@@ -63,6 +63,7 @@ class Store:
     def close(self) -> None:
         """Releases the path; a second call does nothing."""
         self.engine.close()
+        self.spans.close()
 
     def __enter__(self) -> "Store":
         return self

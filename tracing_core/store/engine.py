@@ -19,6 +19,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError, ProgrammingError
 from numpy.typing import NDArray
 
+from tracing_core.store.block_file import BlockFile
 from tracing_core.store.schema import MIGRATIONS, MIGRATIONS_TABLE
 
 Parameter = str | int | float | Sequence[str] | Sequence[int]
@@ -45,7 +46,8 @@ class StoreClosedError(RuntimeError):
 class Engine:
     """Runs SQL under one lock; migrates the schema when opened."""
 
-    def __init__(self, client: Client, writer: Client) -> None:
+    def __init__(self, client: Client, writer: Client, *, embedded: bool) -> None:
+        self._embedded = embedded
         self._client: Client | None = client
         self._writer: Client | None = writer
         self._lock = threading.RLock()
@@ -67,7 +69,7 @@ class Engine:
                 f"cannot open the store at {location}: another process or another store of this"
                 f" process has it, or it is not a store ({error})"
             ) from error
-        return cls(client, writer)
+        return cls(client, writer, embedded=True)
 
     @classmethod
     def remote(cls, url: str) -> "Engine":
@@ -77,7 +79,7 @@ class Engine:
             writer = clickhouse_connect.get_client(dsn=url)
         except (ClickHouseError, ValueError) as error:
             raise StoreOpenError(f"cannot open the store: {error}") from error
-        return cls(client, writer)
+        return cls(client, writer, embedded=False)
 
     def close(self) -> None:
         """Releases the path; a second call does nothing."""
@@ -127,10 +129,10 @@ class Engine:
                 column_oriented=True,
             )
 
-    def insert_block(
-        self, table: str, block: bytes, *, token: str, deduplicate: bool = True
+    def insert_blocks(
+        self, table: str, blocks: BlockFile, *, token: str, deduplicate: bool = True
     ) -> None:
-        """Inserts one block in Native format as a whole, on a connection of its own.
+        """Inserts blocks in Native format as one, on a connection of its own.
 
         A block with a token that the table still knows is dropped by the database: the answer to
         the first attempt may have been lost.
@@ -144,7 +146,16 @@ class Engine:
             "min_insert_block_size_bytes": 0,
         }
         with self._call(writing=True) as client:
-            client.raw_insert(table, insert_block=block, fmt="Native", settings=settings)
+            if self._embedded:
+                values = ", ".join(f"{name} = '{value}'" for name, value in settings.items())
+                client.command(
+                    f"INSERT INTO {table} FROM INFILE '{blocks.path}' SETTINGS {values}"
+                    " FORMAT Native"
+                )
+            else:
+                client.raw_insert(
+                    table, insert_block=blocks.read(), fmt="Native", settings=settings
+                )
 
     def transaction_lock(self) -> threading.RLock:
         """Held by a caller whose read and write must not be interleaved with another's."""

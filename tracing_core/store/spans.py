@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spans in the store: raw stamps exactly as they were reported."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from tracing_core.model import (
     SpanKind,
 )
 from tracing_core.otlp.encode import encode_spans
+from tracing_core.store.block_file import BlockFile
 from tracing_core.store.blocks import Batch, Record, build_blocks
 from tracing_core.store.engine import Engine, Row
 from tracing_core.store.schema import SEGMENT_TIME
@@ -53,6 +55,8 @@ class SpanStore:
         self._engine = engine
         self._now_ns = now_ns
         self._segment = 0
+        self._insert_lock = threading.Lock()
+        self._traces, self._spans = BlockFile(), BlockFile()
         self.revision = 0
         """Rises with every insert; caches and ETags are keyed by it."""
 
@@ -73,12 +77,27 @@ class SpanStore:
 
         The rows of its traces come first: a span that is visible has its trace's row.
         """
-        blocks = build_blocks(batch)
-        if blocks.row_count:
-            for table, block in (("trace_parts", blocks.traces), ("span_rows", blocks.spans)):
-                self._engine.insert_block(table, block, token=token, deduplicate=deduplicate)
-            self.revision += 1
-        return blocks.row_count
+        with self._insert_lock:
+            self._traces.begin()
+            self._spans.begin()
+            row_count = 0
+            for blocks in build_blocks(batch):
+                row_count += blocks.row_count
+                self._traces.write(blocks.traces)
+                self._spans.write(blocks.spans)
+            if row_count:
+                for table, file in (("trace_parts", self._traces), ("span_rows", self._spans)):
+                    file.end()
+                    self._engine.insert_blocks(table, file, token=token, deduplicate=deduplicate)
+                    file.release()
+                self.revision += 1
+        return row_count
+
+    def close(self) -> None:
+        """Releases memory; the engine is the caller's."""
+        with self._insert_lock:
+            self._traces.close()
+            self._spans.close()
 
     def set_retention(self, days: int | None) -> None:
         """Lets the database drop segments that came more than `days` ago; None keeps all."""

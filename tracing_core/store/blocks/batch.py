@@ -14,7 +14,7 @@ from tracing_core.store.blocks import index as at
 from tracing_core.store.blocks import native
 from tracing_core.store.blocks.index import Index, Numbers, index_requests
 from tracing_core.store.blocks.intern import Numbered, fixed_column, number_texts, text_column
-from tracing_core.store.blocks.native import Column
+from tracing_core.store.blocks.native import Column, Part
 from tracing_core.store.blocks.pairs import Attributes
 from tracing_core.store.blocks.resources import Shared, shared_columns
 from tracing_core.store.blocks.trace_block import trace_block
@@ -48,26 +48,23 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What is inserted; a batch without spans has no blocks."""
+    """What is inserted, in parts to be written one after the other; of no spans there are none."""
 
     row_count: int
-    spans: bytes
-    traces: bytes
+    spans: list[Part]
+    traces: list[Part]
 
 
-def build_blocks(batch: Batch) -> Blocks:
+def build_blocks(batch: Batch) -> Iterator[Blocks]:
     """The blocks of a batch, whose requests are canonical (`otlp.admit`).
 
-    Each table's rows are several blocks of the format, so that what is built stays in the cache;
-    the store joins them to one.
+    They come in pieces of the batch, so that what is built stays in the cache; the store joins
+    the blocks of one insert to one.
     """
-    row_count, spans, traces = 0, [], []
     for records in _chunks(batch.records):
         blocks = _build_chunk(batch, records)
-        row_count += blocks.row_count
-        spans.append(blocks.spans)
-        traces.append(blocks.traces)
-    return Blocks(row_count, b"".join(spans), b"".join(traces))
+        if blocks.row_count:
+            yield blocks
 
 
 def _chunks(records: Sequence[Record]) -> Iterator[list[Record]]:
@@ -91,7 +88,7 @@ def _build_chunk(batch: Batch, records: Sequence[Record]) -> Blocks:
     index = index_requests(buf, places)
     count = len(index.spans)
     if count == 0:
-        return Blocks(0, b"", b"")
+        return Blocks(0, [], [])
     shared = shared_columns(
         buf,
         index,
@@ -100,7 +97,7 @@ def _build_chunk(batch: Batch, records: Sequence[Record]) -> Blocks:
     )
     spans = np.ascontiguousarray(index.spans.T)
     attributes = Attributes(buf, index.pairs, spans[at.PAIRS_END])
-    names = number_texts(buf, spans[at.NAME], spans[at.NAME + 1])
+    names = number_texts(buf, index.spans, at.NAME)
     trace_id = fixed_column(buf, spans[at.TRACE_ID], 16)
     parent_span_id = fixed_column(buf, spans[at.PARENT_SPAN_ID], 8)
     segment = np.full(count, batch.segment, np.uint64)
@@ -157,7 +154,7 @@ def _list_columns(buf: Bytes, index: Index, spans: Numbers) -> list[Column]:
     events, links = np.ascontiguousarray(index.events.T), np.ascontiguousarray(index.links.T)
     event_ends = spans[at.EVENTS_END].astype(np.uint64)
     link_ends = spans[at.LINKS_END].astype(np.uint64)
-    names: Numbered = number_texts(buf, events[at.EVENT_NAME], events[at.EVENT_NAME + 1])
+    names: Numbered = number_texts(buf, index.events, at.EVENT_NAME)
     bodies = text_column(buf, events[at.EVENT_BODY], events[at.EVENT_BODY + 1])
     return [
         native.low_cardinality_array("event_name", event_ends, names.keys, names.index),

@@ -93,16 +93,16 @@ def _read_size(buf: Bytes, pos: int) -> tuple[int, int]:
 
 
 @inlined
-def _index_pair(buf: Bytes, pos: int, stop: int, pair: Numbers) -> None:
-    """One KeyValue."""
-    pair[PAIR_KEY], pair[PAIR_KEY + 1] = pos, 0
+def _index_pair(buf: Bytes, pos: int, stop: int, pairs: Numbers, row: int) -> None:
+    """One KeyValue. Tables are flat here: a view of each row would cost more than filling it."""
+    pairs[row + PAIR_KEY], pairs[row + PAIR_KEY + 1] = pos, 0
     value, value_stop = pos, pos
     while pos < stop:
         tag = buf[pos]
         if tag == 0x0A:
-            pair[PAIR_KEY + 1], pos = _read_size(buf, pos + 1)
-            pair[PAIR_KEY] = pos
-            pos += pair[PAIR_KEY + 1]
+            pairs[row + PAIR_KEY + 1], pos = _read_size(buf, pos + 1)
+            pairs[row + PAIR_KEY] = pos
+            pos += pairs[row + PAIR_KEY + 1]
         elif tag == 0x12:
             size, value = _read_size(buf, pos + 1)
             value_stop = value + size
@@ -112,62 +112,63 @@ def _index_pair(buf: Bytes, pos: int, stop: int, pair: Numbers) -> None:
             pos = _skip(buf, pos, signed(long_tag & np.uint64(7)))
     member = buf[value] if value < value_stop else np.uint8(0)
     if member == 0x0A:
-        pair[PAIR_TYPE] = STRING
-        pair[PAIR_VALUE + 1], pair[PAIR_VALUE] = _read_size(buf, value + 1)
+        pairs[row + PAIR_TYPE] = STRING
+        pairs[row + PAIR_VALUE + 1], pairs[row + PAIR_VALUE] = _read_size(buf, value + 1)
     elif member == 0x18 or member == 0x10:
-        pair[PAIR_TYPE] = INT if member == 0x18 else BOOL
+        pairs[row + PAIR_TYPE] = INT if member == 0x18 else BOOL
         number, _ = read_varint(buf, value + 1)
-        pair[PAIR_VALUE] = signed(number)
+        pairs[row + PAIR_VALUE] = signed(number)
     elif member == 0x21:
-        pair[PAIR_TYPE] = DOUBLE
-        pair[PAIR_VALUE] = signed(load64(buf, value + 1))
+        pairs[row + PAIR_TYPE] = DOUBLE
+        pairs[row + PAIR_VALUE] = signed(load64(buf, value + 1))
     else:
-        pair[PAIR_TYPE] = OTHER
-        pair[PAIR_VALUE], pair[PAIR_VALUE + 1] = value, value_stop - value
+        pairs[row + PAIR_TYPE] = OTHER
+        pairs[row + PAIR_VALUE], pairs[row + PAIR_VALUE + 1] = value, value_stop - value
 
 
 @compiled
-def _index_event(buf: Bytes, pos: int, stop: int, event: Numbers) -> None:
-    event[EVENT_TIME] = 0
-    event[EVENT_NAME], event[EVENT_NAME + 1] = pos, 0
-    event[EVENT_BODY], event[EVENT_BODY + 1] = pos, 0
+def _index_event(buf: Bytes, pos: int, stop: int, events: Numbers, row: int) -> None:
+    events[row + EVENT_TIME] = 0
+    events[row + EVENT_NAME], events[row + EVENT_NAME + 1] = pos, 0
+    events[row + EVENT_BODY], events[row + EVENT_BODY + 1] = pos, 0
     body_size = stop - pos
     while pos < stop:
         tag, pos = read_varint(buf, pos)
         if tag == 0x09:
-            event[EVENT_TIME] = signed(load64(buf, pos))
+            events[row + EVENT_TIME] = signed(load64(buf, pos))
             pos += 8
         elif tag == 0x12:
-            event[EVENT_NAME + 1], pos = _read_size(buf, pos)
-            event[EVENT_NAME] = pos
-            pos += event[EVENT_NAME + 1]
+            events[row + EVENT_NAME + 1], pos = _read_size(buf, pos)
+            events[row + EVENT_NAME] = pos
+            pos += events[row + EVENT_NAME + 1]
         else:
-            event[EVENT_BODY + 1] = body_size
+            events[row + EVENT_BODY + 1] = body_size
             pos = _skip(buf, pos, signed(tag & np.uint64(7)))
 
 
 @compiled
-def _index_status(buf: Bytes, pos: int, stop: int, span: Numbers) -> None:
+def _index_status(buf: Bytes, pos: int, stop: int, spans: Numbers, row: int) -> None:
     while pos < stop:
         tag, pos = read_varint(buf, pos)
         if tag == 0x12:
-            span[STATUS_MESSAGE + 1], pos = _read_size(buf, pos)
-            span[STATUS_MESSAGE] = pos
-            pos += span[STATUS_MESSAGE + 1]
+            spans[row + STATUS_MESSAGE + 1], pos = _read_size(buf, pos)
+            spans[row + STATUS_MESSAGE] = pos
+            pos += spans[row + STATUS_MESSAGE + 1]
         elif tag == 0x18:
             code, pos = read_varint(buf, pos)
-            span[STATUS_CODE] = signed(min(code, np.uint64(255)))
+            spans[row + STATUS_CODE] = signed(min(code, np.uint64(255)))
         else:
             pos = _skip(buf, pos, signed(tag & np.uint64(7)))
 
 
 @compiled
 def _index_span(
-    buf: Bytes, pos: int, stop: int, span: Numbers, pairs: Numbers, events: Numbers,
+    buf: Bytes, pos: int, stop: int, spans: Numbers, row: int, pairs: Numbers, events: Numbers,
     links: Numbers, sizes: Numbers,
 ) -> None:  # fmt: skip
-    span[:] = 0
-    span[PARENT_SPAN_ID] = NO_OFFSET
+    for column in range(row, row + SPAN_COLUMNS):
+        spans[column] = 0
+    spans[row + PARENT_SPAN_ID] = NO_OFFSET
     pair_count = sizes[_PAIRS]
     while pos < stop:
         tag = signed(buf[pos])
@@ -177,70 +178,75 @@ def _index_span(
             tag = signed(long_tag)
         if tag == 0x4A:
             size, pos = _read_size(buf, pos)
-            _index_pair(buf, pos, pos + size, pairs[pair_count])
+            _index_pair(buf, pos, pos + size, pairs, pair_count * PAIR_COLUMNS)
             pair_count += 1
             pos += size
         elif tag == 0x0A:
-            span[TRACE_ID] = pos + 1
+            spans[row + TRACE_ID] = pos + 1
             pos += 17
         elif tag == 0x12:
-            span[SPAN_ID] = pos + 1
+            spans[row + SPAN_ID] = pos + 1
             pos += 9
         elif tag == 0x22:
             size, pos = _read_size(buf, pos)
             if size:
-                span[PARENT_SPAN_ID] = pos
+                spans[row + PARENT_SPAN_ID] = pos
             pos += size
         elif tag == 0x2A or tag == 0x1A:
             column = NAME if tag == 0x2A else TRACE_STATE
             size, pos = _read_size(buf, pos)
-            span[column], span[column + 1] = pos, size
+            spans[row + column], spans[row + column + 1] = pos, size
             pos += size
         elif tag == 0x30:
             number, pos = read_varint(buf, pos)
-            span[KIND] = signed(number) if number <= 5 else 0
+            spans[row + KIND] = signed(number) if number <= 5 else 0
         elif tag == 0x39 or tag == 0x41:
-            span[START if tag == 0x39 else END] = signed(load64(buf, pos))
+            spans[row + (START if tag == 0x39 else END)] = signed(load64(buf, pos))
             pos += 8
         elif tag == 0x5A:
             size, pos = _read_size(buf, pos)
-            _index_event(buf, pos, pos + size, events[sizes[_EVENTS]])
+            _index_event(buf, pos, pos + size, events, sizes[_EVENTS] * EVENT_COLUMNS)
             sizes[_EVENTS] += 1
             pos += size
         elif tag == 0x6A:
-            link = links[sizes[_LINKS]]
-            link[1], link[0] = _read_size(buf, pos)
+            size, pos = _read_size(buf, pos)
+            link = sizes[_LINKS] * LINK_COLUMNS
+            links[link], links[link + 1] = pos, size
             sizes[_LINKS] += 1
-            pos = link[0] + link[1]
+            pos += size
         elif tag == 0x7A:
             size, pos = _read_size(buf, pos)
-            _index_status(buf, pos, pos + size, span)
+            _index_status(buf, pos, pos + size, spans, row)
             pos += size
         elif tag == 0x85:  # field 16: the two-byte tag 0x85 0x01
-            span[FLAGS] = signed(load32(buf, pos))
+            spans[row + FLAGS] = signed(load32(buf, pos))
             pos += 4
         elif tag == 0x50 or tag == 0x60 or tag == 0x70:
             number, pos = read_varint(buf, pos)
             column = DROPPED_ATTRIBUTES + (tag - 0x50 >> 4)
-            span[column] = signed(number & np.uint64(0xFFFFFFFF))
+            spans[row + column] = signed(number & np.uint64(0xFFFFFFFF))
         else:
             pos = _skip(buf, pos, tag & 7)
     sizes[_PAIRS] = pair_count
-    span[PAIRS_END], span[EVENTS_END], span[LINKS_END] = pair_count, sizes[_EVENTS], sizes[_LINKS]
+    spans[row + PAIRS_END], spans[row + EVENTS_END], spans[row + LINKS_END] = (
+        pair_count,
+        sizes[_EVENTS],
+        sizes[_LINKS],
+    )
 
 
 @inlined
-def _begin_group(group: Numbers, owner: int, pos: int) -> None:
-    group[OWNER] = owner
-    group[BODY], group[BODY + 1] = pos, 0
-    group[SCHEMA_URL], group[SCHEMA_URL + 1] = pos, 0
+def _begin_group(groups: Numbers, row: int, owner: int, pos: int) -> None:
+    groups[row + OWNER] = owner
+    groups[row + BODY], groups[row + BODY + 1] = pos, 0
+    groups[row + SCHEMA_URL], groups[row + SCHEMA_URL + 1] = pos, 0
 
 
 @inlined
-def _note_group(group: Numbers, tag: np.uint64, pos: int, size: int) -> None:
+def _note_group(groups: Numbers, row: int, tag: np.uint64, pos: int, size: int) -> None:
     """Field 1 is the resource's or scope's message, field 3 the URL."""
     column = BODY if tag == 0x0A else SCHEMA_URL
-    group[column], group[column + 1] = pos, size
+    groups[row + column], groups[row + column + 1] = pos, size
 
 
 @compiled
@@ -250,19 +256,19 @@ def _index_scope_spans(
 ) -> None:  # fmt: skip
     scope = sizes[_SCOPES]
     sizes[_SCOPES] += 1
-    _begin_group(scopes[scope], resource, pos)
+    _begin_group(scopes, scope * GROUP_COLUMNS, resource, pos)
     while pos < stop:
         tag, pos = read_varint(buf, pos)
         if tag == 0x12:
             size, pos = _read_size(buf, pos)
-            row = sizes[_SPANS]
-            _index_span(buf, pos, pos + size, spans[row], pairs, events, links, sizes)
-            spans[row, SCOPE] = scope
-            sizes[_SPANS] = row + 1
+            row = sizes[_SPANS] * SPAN_COLUMNS
+            _index_span(buf, pos, pos + size, spans, row, pairs, events, links, sizes)
+            spans[row + SCOPE] = scope
+            sizes[_SPANS] += 1
             pos += size
         elif tag == 0x0A or tag == 0x1A:
             size, pos = _read_size(buf, pos)
-            _note_group(scopes[scope], tag, pos, size)
+            _note_group(scopes, scope * GROUP_COLUMNS, tag, pos, size)
             pos += size
         else:
             pos = _skip(buf, pos, signed(tag & np.uint64(7)))
@@ -275,7 +281,7 @@ def _index_resource_spans(
 ) -> None:  # fmt: skip
     resource = sizes[_RESOURCES]
     sizes[_RESOURCES] += 1
-    _begin_group(resources[resource], record, pos)
+    _begin_group(resources, resource * GROUP_COLUMNS, record, pos)
     while pos < stop:
         tag, pos = read_varint(buf, pos)
         if tag == 0x12:
@@ -286,7 +292,7 @@ def _index_resource_spans(
             pos += size
         elif tag == 0x0A or tag == 0x1A:
             size, pos = _read_size(buf, pos)
-            _note_group(resources[resource], tag, pos, size)
+            _note_group(resources, resource * GROUP_COLUMNS, tag, pos, size)
             pos += size
         else:
             pos = _skip(buf, pos, signed(tag & np.uint64(7)))
@@ -322,16 +328,22 @@ def index_requests(buf: Bytes, records: Numbers) -> Index:
     size = int(records[:, 1].sum())
 
     def room(bytes_least: int, columns: int) -> Numbers:
-        return np.empty((size // bytes_least + 1, columns), np.int64)
+        return np.empty((size // bytes_least + 1) * columns, np.int64)
 
     sizes = np.zeros(6, np.int64)
-    tables = (
-        room(_SPAN_BYTES_LEAST, SPAN_COLUMNS),
-        room(_ENTRY_BYTES_LEAST, PAIR_COLUMNS),
-        room(_ENTRY_BYTES_LEAST, EVENT_COLUMNS),
-        room(_ENTRY_BYTES_LEAST, LINK_COLUMNS),
-        room(_ENTRY_BYTES_LEAST, GROUP_COLUMNS),
-        room(_ENTRY_BYTES_LEAST, GROUP_COLUMNS),
+    columns = (
+        SPAN_COLUMNS,
+        PAIR_COLUMNS,
+        EVENT_COLUMNS,
+        LINK_COLUMNS,
+        GROUP_COLUMNS,
+        GROUP_COLUMNS,
     )
-    _index_records(buf, records, *tables, sizes)
-    return Index(*(table[:used] for table, used in zip(tables, sizes, strict=True)))
+    spans = room(_SPAN_BYTES_LEAST, SPAN_COLUMNS)
+    pairs, events, links, resources, scopes = (
+        room(_ENTRY_BYTES_LEAST, count) for count in columns[1:]
+    )
+    _index_records(buf, records, spans, pairs, events, links, resources, scopes, sizes)
+    tables = (spans, pairs, events, links, resources, scopes)
+    used = zip(tables, columns, sizes.tolist(), strict=True)
+    return Index(*(table[: rows * count].reshape(rows, count) for table, count, rows in used))

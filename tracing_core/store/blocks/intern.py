@@ -37,42 +37,39 @@ def same_bytes(buf: Bytes, a: int, b: int, size: int) -> bool:
 
 @compiled
 def _number(
-    buf: Bytes, offsets: Numbers, sizes: Numbers, slots: NDArray[np.int32], first: Numbers,
-    hashes: NDArray[np.uint64], follower: NDArray[np.int32], out: NDArray[np.uint32],
+    buf: Bytes, table: Numbers, column: int, slots: NDArray[np.int32], offsets: Numbers,
+    sizes: Numbers, hashes: NDArray[np.uint64], follower: NDArray[np.int32],
+    out: NDArray[np.uint32],
 ) -> int:  # fmt: skip
-    """Numbers all texts in order of first appearance; -1 when the dictionary is too small.
+    """Numbers the texts at (offset, size) in `column` of all rows, in order of first appearance.
 
-    What followed a text once mostly follows it again, so that entry is tried before hashing.
+    Returns the number of entries, whose offsets, sizes and hashes it fills, or -1 when there is
+    no room. What followed a text once mostly follows it again, so that entry is tried first.
     """
     mask = len(slots) - 1
     count = 0
     before = 0
-    for row in range(len(offsets)):
-        offset, size = offsets[row], sizes[row]
+    for row in range(len(out)):
+        offset, size = table[row, column], table[row, column + 1]
         entry = signed(follower[before])
-        if (
-            entry < 0
-            or sizes[first[entry]] != size
-            or not same_bytes(buf, offsets[first[entry]], offset, size)
-        ):
+        if entry < 0 or sizes[entry] != size or not same_bytes(buf, offsets[entry], offset, size):
             code = hash_bytes(buf, offset, offset + size, np.uint64(0))
             slot = signed(code & np.uint64(mask))
             while True:
                 entry = signed(slots[slot]) - 1
                 if entry < 0 or (
                     hashes[entry] == code
-                    and sizes[first[entry]] == size
-                    and same_bytes(buf, offsets[first[entry]], offset, size)
+                    and sizes[entry] == size
+                    and same_bytes(buf, offsets[entry], offset, size)
                 ):
                     break
                 slot = (slot + 1) & mask
             if entry < 0:
                 entry = count
-                if entry == len(first):
+                if entry == len(offsets):
                     return -1
                 slots[slot] = entry + 1
-                first[entry] = row
-                hashes[entry] = code
+                offsets[entry], sizes[entry], hashes[entry] = offset, size, code
                 follower[entry] = -1
                 count += 1
             if row:
@@ -134,21 +131,19 @@ class Numbered:
     """Of the entries."""
 
 
-def number_texts(buf: Bytes, offsets: Numbers, sizes: Numbers) -> Numbered:
-    """The texts' numbers and their dictionary."""
-    offsets, sizes = np.ascontiguousarray(offsets), np.ascontiguousarray(sizes)
-    index = np.empty(len(offsets), np.uint32)
+def number_texts(buf: Bytes, table: Numbers, column: int) -> Numbered:
+    """Texts whose offset and size stand in two columns: their numbers and the dictionary."""
+    index = np.empty(len(table), np.uint32)
     slot_count = _SLOTS_FIRST
     while True:
         entries = slot_count // 2
-        first = np.empty(entries, np.int64)
+        offsets, sizes = np.empty(entries, np.int64), np.empty(entries, np.int64)
         hashes = np.empty(entries, np.uint64)
-        follower = np.full(entries, -1, np.int32)
         count = _number(
-            buf, offsets, sizes, np.zeros(slot_count, np.int32), first, hashes, follower, index
-        )
+            buf, table, column, np.zeros(slot_count, np.int32), offsets, sizes, hashes,
+            np.full(entries, -1, np.int32), index,
+        )  # fmt: skip
         if count >= 0:
-            first = first[:count]
-            data = text_column(buf, offsets[first], sizes[first]).tobytes()
+            data = text_column(buf, offsets[:count], sizes[:count]).tobytes()
             return Numbered(Keys(int(count), data), index, hashes[:count])
         slot_count *= _GROWTH

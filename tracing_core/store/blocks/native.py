@@ -8,7 +8,7 @@ dictionary with additional keys and indices as narrow as the dictionary allows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,14 +127,14 @@ def low_cardinality_map(
     )
 
 
-def block(row_count: int, columns: Sequence[Column]) -> bytes:
-    """The whole block. It has at least one row."""
+def block(row_count: int, columns: Sequence[Column]) -> list[Part]:
+    """The whole block in parts, to be written one after the other. It has at least one row."""
     parts: list[Part] = [varint(len(columns)), varint(row_count)]
     for column in columns:
         name, type_name = column.name.encode(), column.type_name.encode()
         parts += (varint(len(name)), name, varint(len(type_name)), type_name, column.prefix)
         parts += column.parts
-    return b"".join(cast(list[bytes], parts))  # arrays are buffers too: no copy before this one
+    return parts
 
 
 def _contiguous(values: Part) -> Part:

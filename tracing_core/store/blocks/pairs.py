@@ -93,7 +93,7 @@ class Attributes:
         self._buf = buf
         self._pairs = pairs
         self._ends = np.ascontiguousarray(ends)
-        self._keys: Numbered = number_texts(buf, pairs[:, PAIR_KEY], pairs[:, PAIR_KEY + 1])
+        self._keys: Numbered = number_texts(buf, pairs, PAIR_KEY)
 
     def columns(self) -> list[Column]:
         """A map column per type, and the hashes that searches use."""
@@ -140,7 +140,7 @@ class Attributes:
         )  # fmt: skip
         with_job = np.flatnonzero(job_pair >= 0)
         values = self._pairs[job_pair[with_job]]
-        names = number_texts(self._buf, values[:, PAIR_VALUE], values[:, PAIR_VALUE + 1])
+        names = number_texts(self._buf, values, PAIR_VALUE)
         job = np.full(rows, -1, np.int64)
         job[with_job] = names.index
         return names, job, step

@@ -8,7 +8,7 @@ from tracing_core.otlp.wire import Bytes
 from tracing_core.store.blocks import native, traces
 from tracing_core.store.blocks.index import Numbers
 from tracing_core.store.blocks.intern import Numbered
-from tracing_core.store.blocks.native import Column, Keys
+from tracing_core.store.blocks.native import Column, Keys, Part
 from tracing_core.store.blocks.resources import Shared
 
 
@@ -16,7 +16,7 @@ def trace_block(
     segment: int, shared: Shared, names: Numbered, jobs: Numbered, *, trace_id: Bytes,
     parent_span_id: Bytes, start_local_ns: Numbers, end_local_ns: Numbers, job: Numbers,
     step: Numbers,
-) -> bytes:  # fmt: skip
+) -> list[Part]:  # fmt: skip
     """One row a trace; all arguments but the first four have a value a span."""
     rows = len(start_local_ns)
     groups = traces.empty_groups(rows)
