@@ -33,8 +33,9 @@ class Directory:
         self._names: dict[str, list[str]] = {}
         for node in fabric.nodes:
             self._names.setdefault(node.name, []).append(node.name)
+        nodes = {*self._names}
         for host in fabric.hosts:
-            if host.machine is not None and host.machine not in self._by_mac.values():
+            if host.machine is not None and host.machine not in nodes:
                 self._names.setdefault(host.machine, []).append(host.name)
         self._ours = {switch.name: switch.mac for switch in programmed_switches(fabric)}
 
