@@ -61,7 +61,7 @@ SCENARIOS = (
             ),
             Limit(name="clients whose PTP uses both cables", measure=ptp_ways, at_least=1.0),
         ),
-        # two cables that differ by 15 ns leave it open whether one is bad, and none outvotes another
+        # two cables that differ by 15 ns leave it open whether one is bad
         estimate_limits=determined(bound_ns=200.0),
     ),
 )
