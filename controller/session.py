@@ -16,6 +16,7 @@ from finsy.proto import U128, p4i, p4r
 from controller.access import DEFAULT_ACCESS, Access, AccessError
 from controller.arbitration import Arbitration, next_bid, show_election_id
 from controller.entries import Entry, EntryKey
+from controller.entry_counts import CounterKey, counted_entry
 from controller.p4channel import RPC_DEADLINE_S, P4Channel
 from controller.p4info_codec import (
     decode_entry,
@@ -201,6 +202,24 @@ class SwitchSession:
                 request = p4r.ReadRequest(device_id=self._device_id, entities=entities)
                 found += await self._channel.read(request)
         return found
+
+    async def packet_counts(self, tables: Collection[str]) -> dict[CounterKey, int]:
+        """Packets that each entry of these tables has counted since it was inserted."""
+        ids = {table.id: table.alias for table in self._schema.tables if table.alias in tables}
+        request = p4r.ReadRequest(
+            device_id=self._device_id,
+            entities=[
+                p4r.Entity(
+                    direct_counter_entry=p4r.DirectCounterEntry(
+                        table_entry=p4r.TableEntry(table_id=number)
+                    )
+                )
+                for number in ids
+            ],
+        )
+        with wrapped(self.name):
+            found = await self._channel.read(request)
+        return dict(counted_entry(entity, ids) for entity in found)
 
     async def write(self, batch: list[Update]) -> None:
         """Carry out updates that do not depend on each other, in one request.

@@ -33,6 +33,8 @@ class EventKind(Enum):
     CABLING_WRONG = "cabling_wrong"
     CABLING_RIGHT = "cabling_right"
     CABLING_UNCHECKED = "cabling_unchecked"
+    SAMPLING_CHANGED = "sampling_changed"
+    SAMPLING_EXHAUSTED = "sampling_exhausted"
     PIPELINE_CHANGE_BEGINS = "pipeline_change_begins"
     PIPELINE_CHANGED = "pipeline_changed"
     PIPELINE_CHANGE_FAILED = "pipeline_change_failed"
@@ -50,6 +52,7 @@ FAULTS = frozenset(
         EventKind.LINK_DOWN,
         EventKind.CABLING_WRONG,
         EventKind.CABLING_UNCHECKED,
+        EventKind.SAMPLING_EXHAUSTED,
         EventKind.PIPELINE_CHANGE_FAILED,
         EventKind.PIPELINE_RESTORE_FAILED,
         EventKind.FAILED,

@@ -13,9 +13,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as MetricsSource
 
-from controller.cabling.check import FindingKind, LinkState
-from controller.cabling.report import cabling_json, finding_json
-from controller.cabling.watch import CablingState
+from controller.keeper.companion_status import (
+    NO_COMPANIONS,
+    PREFIX,
+    CompanionState,
+    companion_families,
+    companions_json,
+)
 from controller.keeper.events import Event, EventKind
 from controller.keeper.keeper import Keeper
 from controller.keeper.kept_switch import KeptSwitch
@@ -23,7 +27,6 @@ from controller.keeper.phases import Phase, SwitchCounters
 from controller.session import StreamCounters
 
 VERSION = 1
-_PREFIX = "tempotrace_controller_"
 _SWITCH_METRICS: dict[str, tuple[Callable[["SwitchState"], float], str]] = {
     "connects": (lambda one: one.counters.connects, "Sessions opened."),
     "losses": (lambda one: one.counters.losses, "Sessions lost."),
@@ -65,8 +68,7 @@ class KeeperState:
     failed_links: tuple[str, ...]
     events: Mapping[EventKind, int]
     """Events since the start."""
-    cabling: CablingState | None = None
-    """None: it is not checked."""
+    companions: CompanionState = NO_COMPANIONS
 
     @property
     def in_sync(self) -> bool:
@@ -85,7 +87,9 @@ class EventCounts:
 
 
 def keeper_state(
-    keeper: Keeper, events: Mapping[EventKind, int], cabling: CablingState | None = None
+    keeper: Keeper,
+    events: Mapping[EventKind, int],
+    companions: CompanionState = NO_COMPANIONS,
 ) -> KeeperState:
     """The state now; call it in the keeper's loop."""
     now_ns = keeper.now_ns()
@@ -94,7 +98,7 @@ def keeper_state(
         switches=tuple(_switch_state(one, now_ns) for one in keeper.switches.values()),
         failed_links=tuple(sorted(keeper.failed_links)),
         events=dict(events),
-        cabling=cabling,
+        companions=companions,
     )
 
 
@@ -120,7 +124,7 @@ def status_json(state: KeeperState) -> dict[str, object]:
         "fabric": state.fabric,
         "in_sync": state.in_sync,
         "failed_links": list(state.failed_links),
-        "cabling": _cabling_json(state.cabling),
+        **companions_json(state.companions),
         "switches": [
             {
                 "name": one.name,
@@ -133,15 +137,6 @@ def status_json(state: KeeperState) -> dict[str, object]:
             }
             for one in state.switches
         ],
-    }
-
-
-def _cabling_json(state: CablingState | None) -> dict[str, object] | None:
-    if state is None or state.cabling is None:
-        return None
-    return {
-        **cabling_json(state.cabling),
-        "findings": [finding_json(one) for one in state.findings],
     }
 
 
@@ -165,23 +160,25 @@ def metric_families(state: KeeperState) -> Iterator[Metric]:
     """Every metric of the keeper."""
     phases = Counter(one.phase for one in state.switches)
     by_phase = GaugeMetricFamily(
-        f"{_PREFIX}switches", "Switches, by where they stand.", labels=["phase"]
+        f"{PREFIX}switches", "Switches, by where they stand.", labels=["phase"]
     )
     for phase in Phase:
         by_phase.add_metric([phase.value], phases[phase])
     yield by_phase
-    events = CounterMetricFamily(f"{_PREFIX}events", "Events of the log.", labels=["event"])
+    events = CounterMetricFamily(f"{PREFIX}events", "Events of the log.", labels=["event"])
     for kind in EventKind:
         events.add_metric([kind.value], state.events.get(kind, 0))
     yield events
     yield GaugeMetricFamily(
-        f"{_PREFIX}failed_links", "Links that are down.", value=len(state.failed_links)
+        f"{PREFIX}failed_links", "Links that are down.", value=len(state.failed_links)
     )
     in_sync = GaugeMetricFamily(
-        f"{_PREFIX}switch_in_sync", "1 where a switch holds what it should.", labels=["switch"]
+        f"{PREFIX}switch_in_sync",
+        "1 where a switch holds what it should.",
+        labels=["switch"],
     )
     entries = GaugeMetricFamily(
-        f"{_PREFIX}switch_entries", "Entries held, as far as known.", labels=["switch"]
+        f"{PREFIX}switch_entries", "Entries held, as far as known.", labels=["switch"]
     )
     for one in state.switches:
         in_sync.add_metric([one.name], one.phase is Phase.IN_SYNC)
@@ -190,32 +187,8 @@ def metric_families(state: KeeperState) -> Iterator[Metric]:
     yield in_sync
     yield entries
     for name, (value, doc) in _SWITCH_METRICS.items():
-        family = CounterMetricFamily(f"{_PREFIX}switch_{name}", doc, labels=["switch"])
+        family = CounterMetricFamily(f"{PREFIX}switch_{name}", doc, labels=["switch"])
         for one in state.switches:
             family.add_metric([one.name], value(one))
         yield family
-    if state.cabling is not None:
-        yield from _cabling_families(state.cabling)
-
-
-def _cabling_families(state: CablingState) -> Iterator[Metric]:
-    kinds = Counter(one.kind for one in state.findings)
-    findings = GaugeMetricFamily(
-        f"{_PREFIX}cabling_findings", "Cables that are not as in the file.", labels=["kind"]
-    )
-    for kind in FindingKind:
-        findings.add_metric([kind.value], kinds[kind])
-    yield findings
-    if state.cabling is not None:
-        links = GaugeMetricFamily(
-            f"{_PREFIX}cabling_links", "Links, by what LLDP says of them.", labels=["state"]
-        )
-        for one in LinkState:
-            links.add_metric([one.value], state.cabling.count(one))
-        yield links
-    for name, value, doc in (
-        ("sent", state.counters.sent, "LLDP frames sent."),
-        ("heard", state.counters.heard, "LLDP frames heard."),
-        ("malformed", state.counters.malformed, "LLDP frames that could not be read."),
-    ):
-        yield CounterMetricFamily(f"{_PREFIX}lldp_{name}", doc, value=value)
+    yield from companion_families(state.companions)

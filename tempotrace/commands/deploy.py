@@ -264,6 +264,15 @@ def run(
             "--topology-interval-s", min=0, help="Between checks of the cabling by LLDP; 0: none."
         ),
     ] = INTERVAL_S,
+    report_budget: Annotated[
+        float | None,
+        typer.Option(
+            "--report-budget",
+            min=1,
+            help="Reports a second that each collector gets at most; beyond, fewer packets are "
+            "sampled.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
 ) -> None:
     """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
@@ -287,6 +296,7 @@ def run(
         metrics=metrics,
         log=log,
         topology_interval_s=topology_interval_s,
+        report_budget_rps=report_budget,
         as_json=as_json,
     )
 

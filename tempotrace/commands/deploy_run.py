@@ -13,7 +13,6 @@ from typing import TextIO
 
 import typer
 
-from controller.cabling.watch import CablingWatch
 from controller.collector.endpoint import Endpoint
 from controller.fabric import Fabric, FabricError
 from controller.fabric_file import load_fabric_and_paths
@@ -30,8 +29,8 @@ from controller.keeper.status import (
 )
 from controller.pipeline import load_pipeline
 from controller.session import program_schema
-from controller.switch_stream import PacketIn
 from tempotrace.commands.addresses import host_and_port
+from tempotrace.commands.deploy_companions import Companions
 from tempotrace.errors import InputError
 
 WATCH_INTERVAL_S = 1.0
@@ -49,6 +48,7 @@ def keep_fabric(
     metrics: str | None,
     log: Path | None,
     topology_interval_s: float,
+    report_budget_rps: float | None,
     as_json: bool,
 ) -> None:
     """Keep the fabric; returns on SIGINT and SIGTERM."""
@@ -57,7 +57,10 @@ def keep_fabric(
         if log is not None:
             stream = stack.enter_context(log.open("a", encoding="utf-8"))
             writers.append(_writer(stream, as_json=True))
-        asyncio.run(_keep(path, fabric, paths, options, metrics, topology_interval_s, writers))
+        companions = Companions(
+            topology_interval_s=topology_interval_s, report_budget_rps=report_budget_rps
+        )
+        asyncio.run(_keep(path, fabric, paths, options, metrics, companions, writers))
 
 
 def _writer(stream: TextIO, *, as_json: bool) -> OnEvent:
@@ -81,7 +84,7 @@ async def _keep(
     paths: tuple[Path, ...],
     options: KeeperOptions,
     metrics: str | None,
-    topology_interval_s: float,
+    companions: Companions,
     writers: list[OnEvent],
 ) -> None:
     counts = EventCounts()
@@ -92,21 +95,14 @@ async def _keep(
         for tell in listeners:
             tell(event)
 
-    watch = None
-    if topology_interval_s:
-        watch = CablingWatch(on_event, interval_s=topology_interval_s)
-
-    def on_packet_in(switch: str, packet: PacketIn) -> None:
-        if watch is not None:
-            watch.take(switch, packet)
-
+    beside = companions.make(on_event)
     keeper = Keeper(
         fabric,
         program_schema(load_pipeline()),
         options,
         on_event=on_event,
-        on_packet_in=on_packet_in,
-        companions=[] if watch is None else [watch],
+        on_packet_in=beside.take,
+        companions=beside.all,
     )
     loop = asyncio.get_running_loop()
     reload = asyncio.Event()
@@ -116,7 +112,7 @@ async def _keep(
     loop.add_signal_handler(signal.SIGHUP, reload.set)
 
     def state() -> KeeperState:
-        return keeper_state(keeper, counts.counts, None if watch is None else watch.state)
+        return keeper_state(keeper, counts.counts, beside.state)
 
     with _endpoint(metrics, state, loop):
         watching = asyncio.ensure_future(_follow_file(path, paths, keeper, reload, on_event))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cabling in the controller's metrics and status."""
+"""What runs beside the switches, in the controller's metrics and status."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,8 @@ from controller.cabling.check import Cabling, Finding, FindingKind, LinkState
 from controller.cabling.rounds import LldpCounters
 from controller.cabling.watch import CablingState
 from controller.fabric import LinkEnd
+from controller.int_policy.sampling_watch import SamplingState
+from controller.keeper.companion_status import CompanionState
 from controller.keeper.status import KeeperState, metrics_text, status_json
 
 FINDING = Finding(
@@ -18,14 +20,17 @@ STATE = KeeperState(
     switches=(),
     failed_links=(),
     events={},
-    cabling=CablingState(
-        cabling=Cabling(
+    companions=CompanionState(
+        cabling=CablingState(
+            cabling=Cabling(
+                findings=(FINDING,),
+                links={"x": LinkState.WRONG, "y": LinkState.RIGHT, "z": LinkState.RIGHT},
+                listening=frozenset(),
+            ),
             findings=(FINDING,),
-            links={"x": LinkState.WRONG, "y": LinkState.RIGHT, "z": LinkState.RIGHT},
-            listening=frozenset(),
+            counters=LldpCounters(sent=7, heard=5, malformed=1),
         ),
-        findings=(FINDING,),
-        counters=LldpCounters(sent=7, heard=5, malformed=1),
+        sampling=SamplingState(rates_rps={"rdma": 250.04, "ptp": 3.0}, extra_bits={"rdma": 4}),
     ),
 )
 
@@ -41,6 +46,9 @@ def test_findings_and_links_are_counted() -> None:
         "lldp_sent_total 7.0",
         "lldp_heard_total 5.0",
         "lldp_malformed_total 1.0",
+        'watchlist_reports_per_second{watchlist="ptp"} 3.0',
+        'watchlist_extra_sample_bits{watchlist="rdma"} 4.0',
+        'watchlist_extra_sample_bits{watchlist="ptp"} 0.0',
     ):
         assert f"tempotrace_controller_{line}" in lines
 
@@ -50,6 +58,14 @@ def test_status_names_the_ports() -> None:
     assert status_json(STATE)["cabling"] == {
         "findings": [{"kind": "silent", "ports": ["leaf1:1"], "message": "no light"}],
         "links": {"x": "wrong", "y": "right", "z": "right"},
+    }
+
+
+def test_status_has_rates_and_bits() -> None:
+    """By watchlist; 0 bits where it is sampled as in the file."""
+    assert status_json(STATE)["sampling"] == {
+        "rdma": {"reports_per_second": 250.0, "extra_sample_bits": 4},
+        "ptp": {"reports_per_second": 3.0, "extra_sample_bits": 0},
     }
 
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs beside a keeper's switches, as Prometheus metrics and as JSON."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from controller.cabling.check import FindingKind, LinkState
+from controller.cabling.report import cabling_json, finding_json
+from controller.cabling.watch import CablingState
+from controller.int_policy.sampling_watch import SamplingState
+
+PREFIX = "tempotrace_controller_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionState:
+    """Each is None where it does not run."""
+
+    cabling: CablingState | None = None
+    sampling: SamplingState | None = None
+
+
+NO_COMPANIONS = CompanionState()
+
+
+def companions_json(state: CompanionState) -> dict[str, object]:
+    """Their part of `/status`."""
+    return {"cabling": _cabling_json(state.cabling), "sampling": _sampling_json(state.sampling)}
+
+
+def _cabling_json(state: CablingState | None) -> dict[str, object] | None:
+    if state is None or state.cabling is None:
+        return None
+    return {
+        **cabling_json(state.cabling),
+        "findings": [finding_json(one) for one in state.findings],
+    }
+
+
+def _sampling_json(state: SamplingState | None) -> dict[str, object] | None:
+    if state is None:
+        return None
+    return {
+        name: {
+            "reports_per_second": round(rate, 1),
+            "extra_sample_bits": state.extra_bits.get(name, 0),
+        }
+        for name, rate in state.rates_rps.items()
+    }
+
+
+def companion_families(state: CompanionState) -> Iterator[Metric]:
+    """Their metrics."""
+    if state.cabling is not None:
+        yield from _cabling_families(state.cabling)
+    if state.sampling is not None:
+        yield from _sampling_families(state.sampling)
+
+
+def _cabling_families(state: CablingState) -> Iterator[Metric]:
+    kinds = Counter(one.kind for one in state.findings)
+    findings = GaugeMetricFamily(
+        f"{PREFIX}cabling_findings", "Cables that are not as in the file.", labels=["kind"]
+    )
+    for kind in FindingKind:
+        findings.add_metric([kind.value], kinds[kind])
+    yield findings
+    if state.cabling is not None:
+        links = GaugeMetricFamily(
+            f"{PREFIX}cabling_links", "Links, by what LLDP says of them.", labels=["state"]
+        )
+        for one in LinkState:
+            links.add_metric([one.value], state.cabling.count(one))
+        yield links
+    for name, value, doc in (
+        ("sent", state.counters.sent, "LLDP frames sent."),
+        ("heard", state.counters.heard, "LLDP frames heard."),
+        ("malformed", state.counters.malformed, "LLDP frames that could not be read."),
+    ):
+        yield CounterMetricFamily(f"{PREFIX}lldp_{name}", doc, value=value)
+
+
+def _sampling_families(state: SamplingState) -> Iterator[Metric]:
+    rates = GaugeMetricFamily(
+        f"{PREFIX}watchlist_reports_per_second",
+        "Reports that a watchlist causes, at most.",
+        labels=["watchlist"],
+    )
+    bits = GaugeMetricFamily(
+        f"{PREFIX}watchlist_extra_sample_bits",
+        "Sample bits beyond those of the file.",
+        labels=["watchlist"],
+    )
+    for name, rate in state.rates_rps.items():
+        rates.add_metric([name], rate)
+        bits.add_metric([name], state.extra_bits.get(name, 0))
+    yield rates
+    yield bits
