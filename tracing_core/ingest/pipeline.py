@@ -188,8 +188,10 @@ class LogKeeper:
     def _insert_loop(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(self._insert_is_due, self._wait_s())
-                last = self._stopping and not self._committer.is_alive()
+                self._changed.wait_for(
+                    lambda: self._insert_is_due() or self._is_ending, self._wait_s()
+                )
+                last = self._is_ending
                 if not last and not self._insert_is_due():
                     continue
                 target = self._committed
@@ -204,6 +206,11 @@ class LogKeeper:
                 self._changed.notify_all()
             if last:
                 return
+
+    @property
+    def _is_ending(self) -> bool:
+        """Nothing more will be committed."""
+        return self._stopping and not self._committer.is_alive()
 
     def _insert_is_due(self) -> bool:
         """Called with the condition held."""
