@@ -106,9 +106,9 @@ def free_running_transmitters(
     Boundary clocks are steered, and a host that took over from the grandmaster was.
     """
     result = exchanges.copy()
-    giver = np.array(
-        [_clock_of_ip(model).get(int(ip), -1) for ip in exchanges["time_transmitter_ip"]], np.int64
-    )
+    of_ip = _clock_of_ip(model)
+    addresses, which = np.unique(exchanges["time_transmitter_ip"], return_inverse=True)
+    giver = np.array([of_ip.get(ip, -1) for ip in addresses.tolist()], np.int64)[which]
     for clock, log in servos.items():
         mine = giver == clock
         for stamp in ("t1_reference_ns", "t4_reference_ns"):

@@ -291,7 +291,8 @@ class Follower:
             self.extend()
         model, servos = self.model, self.servos.logs
         free = free_running_exchanges(exchanges, servos)
-        if model.boundary_clocks:
+        reference_ip = model.clocks[model.reference].ip
+        if model.boundary_clocks or (free["time_transmitter_ip"] != reference_ip).any():
             free = free_running_transmitters(free, servos, model)
         samples, join = link_samples(packets, hops, free, self.base)
         self._exchanges.learn(exchanges, packets)
