@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from bmv2_lab.lab_run import LabRun
+from bmv2_lab.lab_run import CLOCK_PAIRS_FILE, LabRun
 from bmv2_lab.scenarios import SCENARIOS
 from bmv2_lab.scenarios.disturbances import ClockStep, GrandmasterFailover, Rehash, SwitchRestart
 from controller.fabric_file import load_fabric
@@ -61,17 +61,22 @@ def followed(name: str) -> Followed:
     changes = {"events": (events[name],)} if name in events else {}
     with TemporaryDirectory() as folder:
         out = Path(folder)
-        run = short_run(out, name, windows=WINDOWS, **changes)
+        run = short_run(out, name, windows=2 if name in TIES else WINDOWS, **changes)
+        pairs = out / CLOCK_PAIRS_FILE
+        pairs = pairs if pairs.exists() else None
         files = (out / "reports.pcap", out / "exchanges.jsonl")
         fabric = load_fabric(out / "fabric.yaml")
-        windows = list(follow_recording(Follower(fabric_model(fabric)), fabric, *files, None))
+        windows = list(follow_recording(Follower(fabric_model(fabric)), fabric, *files, pairs))
         dense = analyse(fabric, *files) if name == "nothing-wrong" else None
     looks = run.lab.result.observed
     model = windows[-1].model
-    names = [clock.name for clock in model.clocks]
+    looked_at = {one.clock for one in looks[0].clocks}
+    names = [clock.name for clock in model.clocks if clock.name in looked_at]
+    of_name = {clock.name: number for number, clock in enumerate(model.clocks)}
     reference = np.array([look.reference_ns for look in looks])
     columns = []
-    for number, clock in enumerate(names):
+    for clock in names:
+        number = of_name[clock]
         of_clock = [next(one for one in look.clocks if one.clock == clock) for look in looks]
         readings = np.array([one.local_ns for one in of_clock], np.int64)
         rest = [0.0 if one.offset_ns is None else one.offset_ns for one in of_clock]
@@ -99,8 +104,10 @@ def _event(kind: type) -> object:
     )
 
 
+TIES = ("rail-optimised", "only-leaves", "boundary-clocks")
+"""Clocks that other things than cables tie together; those of no device are not looked at."""
 NAMES = ("nothing-wrong", "clock-step", "switch-restart", "ecmp-rehash", "grandmaster-failover",
-         "report-loss-50")  # fmt: skip
+         "report-loss-50", *TIES)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +115,7 @@ def test_hard_bounds_hold_throughout(name: str) -> None:
     """At every look at which a bound is given; and one is given at most looks."""
     found = followed(name)
     known = np.isfinite(found.error_ns)
-    assert known.mean() > 0.6
+    assert known.mean() > (0.3 if name in TIES else 0.6)
     assert (np.abs(found.error_ns[known]) <= found.hard_ns[known] + WHOLE_NS).all()
 
 
