@@ -33,6 +33,8 @@ class CabledSwitches:
     ) -> None:
         self.switches = dict(switches)
         self.cables = dict(cables)
+        self.on_uncabled: Callable[[LinkEnd, bytes], None] = lambda _port, _frame: None
+        """A frame leaves a port without a cable: a report to a collector out of band, say."""
         self._clock_ns = clock_ns
         for name, switch in self.switches.items():
             self.attach(name, switch)
@@ -51,7 +53,9 @@ class CabledSwitches:
             at, frame = waiting.popleft()
             for left_by, one in self._pass(at, frame):
                 arrives_at = self.cables.get(left_by)
-                if arrives_at is not None and arrives_at.node in self.switches:
+                if arrives_at is None:
+                    self.on_uncabled(left_by, one)
+                elif arrives_at.node in self.switches:
                     waiting.append((arrives_at, one))
 
     def _packet_out(self, name: str, frame: bytes) -> None:

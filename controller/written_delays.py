@@ -40,6 +40,23 @@ class WrittenDelays:
         self._open: dict[tuple[int, int], tuple[int, int]] = {}
         self._closed: list[tuple[int, int, int, int, int]] = []
 
+    def follow(
+        self, node_ids: Mapping[str, int], residence_offset_scaled_ns: Mapping[str, int]
+    ) -> None:
+        """Another description is in force; what was recorded of nodes that are gone stays."""
+        self._node_ids.update(node_ids)
+        self._offsets.update(
+            {node_ids[name]: offset for name, offset in residence_offset_scaled_ns.items()}
+        )
+
+    def resume(self, before: Injected) -> None:
+        """Go on with an earlier record; what was in force at its end is taken to be so still."""
+        for node, port, value, start, end in before.rows.tolist():
+            if end == END_OF_TIME_NS:
+                self._open[node, port] = (value, start)
+            else:
+                self._closed.append((node, port, value, start, end))
+
     def record(self, in_force: Mapping[str, Mapping[int, int]], now_collector_ns: int) -> int:
         """The switches named hold exactly these values from now on; how many ports changed."""
         changes = 0
@@ -124,7 +141,7 @@ def read_link_delays(path: Path, node_ids: Mapping[str, int]) -> Injected:
                         "record", f"expected a header of version {LINK_DELAYS_VERSION} first"
                     )
             elif kind == "residence_offset":
-                offsets[_node(line, node_ids)] = _scaled(line, "offset_scaled_ns")
+                offsets[_node(line, node_ids)] = scaled_of(line, "offset_scaled_ns")
             elif kind == "link_delay":
                 row = _span(line, node_ids)
                 if row[3] < newest.get(row[:2], row[3]):
@@ -141,19 +158,25 @@ def read_link_delays(path: Path, node_ids: Mapping[str, int]) -> Injected:
 
 
 def _span(line: LogLine, node_ids: Mapping[str, int]) -> tuple[int, int, int, int, int]:
+    start = instant_of(line, "from_collector_ns")
+    end = END_OF_TIME_NS
+    if line.record.get("to_collector_ns") is not None:
+        end = instant_of(line, "to_collector_ns")
+    if end < start:
+        raise line.error("to_collector_ns", "before from_collector_ns")
+    return _node(line, node_ids), port_of(line), scaled_of(line, "delay_scaled_ns"), start, end
+
+
+def port_of(line: LogLine) -> int:
+    """The line's `ingress_port`."""
     port = line.integer("ingress_port")
     if not 0 <= port <= 0xFFFF:
         raise line.error("ingress_port", f"{port} is no port")
-    start = _instant(line, "from_collector_ns")
-    end = END_OF_TIME_NS
-    if line.record.get("to_collector_ns") is not None:
-        end = _instant(line, "to_collector_ns")
-    if end < start:
-        raise line.error("to_collector_ns", "before from_collector_ns")
-    return _node(line, node_ids), port, _scaled(line, "delay_scaled_ns"), start, end
+    return port
 
 
-def _instant(line: LogLine, key: str) -> int:
+def instant_of(line: LogLine, key: str) -> int:
+    """An instant of the collector's clock."""
     value = line.integer(key)
     if not 0 <= value < END_OF_TIME_NS:
         raise line.error(key, "expected the collector's time in ns")
@@ -167,7 +190,8 @@ def _node(line: LogLine, node_ids: Mapping[str, int]) -> int:
     return node_ids[switch]
 
 
-def _scaled(line: LogLine, key: str) -> int:
+def scaled_of(line: LogLine, key: str) -> int:
+    """A delay in 2^-16 ns."""
     value = line.integer(key)
     if abs(value) > DELAY_SCALED_NS_MAX:
         raise line.error(key, "more than a second, in units of 2^-16 ns")

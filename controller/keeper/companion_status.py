@@ -11,6 +11,8 @@ from prometheus_client.metrics_core import Metric
 from controller.cabling.check import FindingKind, LinkState
 from controller.cabling.report import cabling_json, finding_json
 from controller.cabling.watch import CablingState
+from controller.int_policy.delay_watch import DelayState
+from controller.int_policy.probe_sender import ProbeCounters
 from controller.int_policy.sampling_watch import SamplingState
 
 PREFIX = "tempotrace_controller_"
@@ -22,6 +24,8 @@ class CompanionState:
 
     cabling: CablingState | None = None
     sampling: SamplingState | None = None
+    delays: DelayState | None = None
+    probes: ProbeCounters | None = None
 
 
 NO_COMPANIONS = CompanionState()
@@ -59,6 +63,18 @@ def companion_families(state: CompanionState) -> Iterator[Metric]:
         yield from _cabling_families(state.cabling)
     if state.sampling is not None:
         yield from _sampling_families(state.sampling)
+    if state.delays is not None:
+        for name, ports, doc in (
+            ("in_force", state.delays.in_force, "Ports for which a link delay is published."),
+            ("held", state.delays.held, "Ports that add a link delay, of switches in sync."),
+        ):
+            yield GaugeMetricFamily(f"{PREFIX}link_delays_{name}", doc, value=ports)
+    if state.probes is not None:
+        for name, count, doc in (
+            ("sent", state.probes.sent, "Link probes sent."),
+            ("skipped", state.probes.skipped, "Link probes of switches that were not there."),
+        ):
+            yield CounterMetricFamily(f"{PREFIX}probes_{name}", doc, value=count)
 
 
 def _cabling_families(state: CablingState) -> Iterator[Metric]:

@@ -35,6 +35,8 @@ class EventKind(Enum):
     CABLING_UNCHECKED = "cabling_unchecked"
     SAMPLING_CHANGED = "sampling_changed"
     SAMPLING_EXHAUSTED = "sampling_exhausted"
+    LINK_DELAYS = "link_delays"
+    LINK_DELAYS_REFUSED = "link_delays_refused"
     PIPELINE_CHANGE_BEGINS = "pipeline_change_begins"
     PIPELINE_CHANGED = "pipeline_changed"
     PIPELINE_CHANGE_FAILED = "pipeline_change_failed"
@@ -53,6 +55,7 @@ FAULTS = frozenset(
         EventKind.CABLING_WRONG,
         EventKind.CABLING_UNCHECKED,
         EventKind.SAMPLING_EXHAUSTED,
+        EventKind.LINK_DELAYS_REFUSED,
         EventKind.PIPELINE_CHANGE_FAILED,
         EventKind.PIPELINE_RESTORE_FAILED,
         EventKind.FAILED,

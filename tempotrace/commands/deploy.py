@@ -7,11 +7,6 @@ from typing import Annotated
 
 import typer
 
-from controller.cabling.once import LISTEN_S, check_once
-from controller.cabling.report import format_cabling
-from controller.cabling.report import result_json as cabling_result_json
-from controller.cabling.rounds import punts_lldp
-from controller.cabling.watch import INTERVAL_S
 from controller.client import compare
 from controller.client import deploy as deploy_fabric
 from controller.deploy_report import (
@@ -26,6 +21,14 @@ from controller.fabric_file import load_fabric, load_fabric_and_paths
 from controller.fabric_treatment import unequal_treatment
 from controller.keeper.keeper import KeeperOptions
 from controller.plan_report import format_plan
+from tempotrace.commands.deploy_companions import (
+    DEFAULT_TOPOLOGY_INTERVAL_S,
+    LinkDelayPlanFile,
+    LinkDelaysLog,
+    ReportBudget,
+    TopologyIntervalS,
+    make_companions,
+)
 from tempotrace.commands.deploy_options import (
     DEFAULT_ELECTION_ID,
     DEFAULT_SETTLE_S,
@@ -42,6 +45,7 @@ from tempotrace.commands.deploy_options import (
     make_access,
     make_pipeline_change,
 )
+from tempotrace.commands.deploy_topology import topology
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.deploy_init import InitTopology, generate
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
@@ -49,10 +53,9 @@ from tempotrace.strict_json import strict_text
 
 Size = Annotated[int | None, typer.Option(min=1)]
 PORT_MAX = 65_535
-LOWEST_ELECTION_ID = 1
-"""A check takes no switch from a controller."""
 
 app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
+app.command("topology")(topology)
 
 
 @app.command("init")
@@ -210,33 +213,6 @@ def status(
     _fail_if(not difference.in_sync)
 
 
-@app.command("topology")
-@one_line_errors
-def topology(
-    fabric: FabricFile,
-    listen_s: Annotated[
-        float,
-        typer.Option("--listen-s", min=0.1, help="How long; hosts' own LLDP comes every 30 s."),
-    ] = LISTEN_S,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCertificate = None,
-    tls_key: TlsKey = None,
-    tls_name: TlsName = "",
-    as_json: Json = False,
-) -> None:
-    """Check the cabling by LLDP; exit 1 where it is not as in the file."""
-    description = load_fabric(fabric)
-    if not punts_lldp(description):
-        raise InputError(f"{fabric}: punt: no rule takes LLDP; expected one of ether_type 0x88cc")
-    access = make_access(tls_ca, tls_cert, tls_key, tls_name, LOWEST_ELECTION_ID)
-    result = asyncio.run(check_once(description, access=access, listen_s=listen_s))
-    if as_json:
-        typer.echo(strict_text(cabling_result_json(result)))
-    else:
-        typer.echo(format_cabling(result))
-    _fail_if(not result.ok)
-
-
 @app.command("run")
 @one_line_errors
 def run(
@@ -258,21 +234,10 @@ def run(
     settle_s: SettleS = DEFAULT_SETTLE_S,
     no_drain: NoDrain = False,
     health_check: HealthCheck = None,
-    topology_interval_s: Annotated[
-        float,
-        typer.Option(
-            "--topology-interval-s", min=0, help="Between checks of the cabling by LLDP; 0: none."
-        ),
-    ] = INTERVAL_S,
-    report_budget: Annotated[
-        float | None,
-        typer.Option(
-            "--report-budget",
-            min=1,
-            help="Reports a second that each collector gets at most; beyond, fewer packets are "
-            "sampled.",
-        ),
-    ] = None,
+    topology_interval_s: TopologyIntervalS = DEFAULT_TOPOLOGY_INTERVAL_S,
+    report_budget: ReportBudget = None,
+    link_delays: LinkDelayPlanFile = None,
+    link_delays_log: LinkDelaysLog = None,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
 ) -> None:
     """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
@@ -295,8 +260,12 @@ def run(
         KeeperOptions(access=access, pipeline_change=change),
         metrics=metrics,
         log=log,
-        topology_interval_s=topology_interval_s,
-        report_budget_rps=report_budget,
+        companions=make_companions(
+            topology_interval_s=topology_interval_s,
+            report_budget_rps=report_budget,
+            link_delays=link_delays,
+            link_delays_log=link_delays_log,
+        ),
         as_json=as_json,
     )
 

@@ -1,14 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `tempotrace deploy run` does beside keeping the switches, as its options ask for."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
 
-from controller.cabling.watch import CablingWatch
+import typer
+
+from controller.cabling.watch import INTERVAL_S, CablingWatch
+from controller.int_policy.delay_watch import DelayWatch
+from controller.int_policy.probe_sender import ProbeSender
 from controller.int_policy.sampling_watch import SamplingWatch
 from controller.keeper.companion_status import CompanionState
 from controller.keeper.events import OnEvent
 from controller.keeper.keeper import Companion
 from controller.switch_stream import PacketIn
+from tempotrace.errors import InputError
+
+DEFAULT_TOPOLOGY_INTERVAL_S = INTERVAL_S
+
+TopologyIntervalS = Annotated[
+    float,
+    typer.Option(
+        "--topology-interval-s", min=0, help="Between checks of the cabling by LLDP; 0: none."
+    ),
+]
+ReportBudget = Annotated[
+    float | None,
+    typer.Option(
+        "--report-budget",
+        min=1,
+        help="Reports a second that each collector gets at most; beyond, fewer packets are "
+        "sampled.",
+    ),
+]
+LinkDelayPlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--link-delays",
+        help="link_delay_plan.jsonl of the engine: what transparent clocks add, followed.",
+    ),
+]
+LinkDelaysLog = Annotated[
+    Path | None,
+    typer.Option("--link-delays-log", help="Record what was in force when: link_delays.jsonl."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,38 +56,76 @@ class Companions:
     """Between checks of the cabling; 0: none."""
     report_budget_rps: float | None
     """Reports a second and collector; None: as many as the file asks for."""
+    link_delays: Path | None
+    """What the engine publishes; None: whatever switches hold stays."""
+    link_delays_log: Path | None
 
     def make(self, on_event: OnEvent) -> "RunningCompanions":
         """The companions, for one keeper."""
-        cabling = sampling = None
+        running = RunningCompanions()
         if self.topology_interval_s:
-            cabling = CablingWatch(on_event, interval_s=self.topology_interval_s)
+            running.cabling = CablingWatch(on_event, interval_s=self.topology_interval_s)
         if self.report_budget_rps is not None:
-            sampling = SamplingWatch(self.report_budget_rps, on_event)
-        return RunningCompanions(cabling, sampling)
+            running.sampling = SamplingWatch(self.report_budget_rps, on_event)
+        if self.link_delays is not None:
+            running.delays = DelayWatch(
+                self.link_delays,
+                self.link_delays_log,
+                on_event,
+                now_collector_ns=_now_collector_ns,
+            )
+        return running
 
 
+def make_companions(
+    *,
+    topology_interval_s: float,
+    report_budget_rps: float | None,
+    link_delays: Path | None,
+    link_delays_log: Path | None,
+) -> Companions:
+    """The options, if they go together."""
+    if link_delays_log is not None and link_delays is None:
+        raise InputError("--link-delays-log needs --link-delays")
+    return Companions(
+        topology_interval_s=topology_interval_s,
+        report_budget_rps=report_budget_rps,
+        link_delays=link_delays,
+        link_delays_log=link_delays_log,
+    )
+
+
+@dataclass(slots=True)
 class RunningCompanions:
     """Those of one keeper."""
 
-    def __init__(self, cabling: CablingWatch | None, sampling: SamplingWatch | None) -> None:
-        self._cabling = cabling
-        self._sampling = sampling
+    cabling: CablingWatch | None = None
+    sampling: SamplingWatch | None = None
+    delays: DelayWatch | None = None
+    probes: ProbeSender = field(default_factory=ProbeSender)
 
     @property
     def all(self) -> list[Companion]:
         """Those that there are."""
-        return [one for one in (self._cabling, self._sampling) if one is not None]
+        found = (self.cabling, self.sampling, self.delays, self.probes)
+        return [one for one in found if one is not None]
 
     def take(self, switch: str, packet: PacketIn) -> None:
         """A frame that a switch sent to the controller."""
-        if self._cabling is not None:
-            self._cabling.take(switch, packet)
+        if self.cabling is not None:
+            self.cabling.take(switch, packet)
 
     @property
     def state(self) -> CompanionState:
         """What they know, for metrics and status."""
         return CompanionState(
-            cabling=None if self._cabling is None else self._cabling.state,
-            sampling=None if self._sampling is None else self._sampling.state,
+            cabling=None if self.cabling is None else self.cabling.state,
+            sampling=None if self.sampling is None else self.sampling.state,
+            delays=None if self.delays is None else self.delays.state,
+            probes=self.probes.counters,
         )
+
+
+def _now_collector_ns() -> int:
+    """This machine's clock, which must agree with the collector's to within a second or so."""
+    return time.time_ns()

@@ -47,8 +47,7 @@ def keep_fabric(
     *,
     metrics: str | None,
     log: Path | None,
-    topology_interval_s: float,
-    report_budget_rps: float | None,
+    companions: Companions,
     as_json: bool,
 ) -> None:
     """Keep the fabric; returns on SIGINT and SIGTERM."""
@@ -57,9 +56,6 @@ def keep_fabric(
         if log is not None:
             stream = stack.enter_context(log.open("a", encoding="utf-8"))
             writers.append(_writer(stream, as_json=True))
-        companions = Companions(
-            topology_interval_s=topology_interval_s, report_budget_rps=report_budget_rps
-        )
         asyncio.run(_keep(path, fabric, paths, options, metrics, companions, writers))
 
 

@@ -8,6 +8,8 @@ from controller.cabling.check import Cabling, Finding, FindingKind, LinkState
 from controller.cabling.rounds import LldpCounters
 from controller.cabling.watch import CablingState
 from controller.fabric import LinkEnd
+from controller.int_policy.delay_watch import DelayState
+from controller.int_policy.probe_sender import ProbeCounters
 from controller.int_policy.sampling_watch import SamplingState
 from controller.keeper.companion_status import CompanionState
 from controller.keeper.status import KeeperState, metrics_text, status_json
@@ -31,6 +33,8 @@ STATE = KeeperState(
             counters=LldpCounters(sent=7, heard=5, malformed=1),
         ),
         sampling=SamplingState(rates_rps={"rdma": 250.04, "ptp": 3.0}, extra_bits={"rdma": 4}),
+        delays=DelayState(in_force=9, held=8),
+        probes=ProbeCounters(sent=11, skipped=2),
     ),
 )
 
@@ -49,6 +53,10 @@ def test_findings_and_links_are_counted() -> None:
         'watchlist_reports_per_second{watchlist="ptp"} 3.0',
         'watchlist_extra_sample_bits{watchlist="rdma"} 4.0',
         'watchlist_extra_sample_bits{watchlist="ptp"} 0.0',
+        "link_delays_in_force 9.0",
+        "link_delays_held 8.0",
+        "probes_sent_total 11.0",
+        "probes_skipped_total 2.0",
     ):
         assert f"tempotrace_controller_{line}" in lines
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`link_delay_plan.jsonl`: the link delays that an engine publishes, each with its end.
+
+One file, replaced as a whole with every window; docs/deployment.md has its form.
+"""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from controller.ptp_log import PtpLogError, log_lines
+from controller.transparent_clock import Basis, LinkDelayPlan, PortDelay
+from controller.written_delays import instant_of, port_of, scaled_of
+
+DELAY_PLAN_VERSION = 1
+"""`version` in the header line."""
+
+
+def write_delay_plan(path: Path, plan: LinkDelayPlan) -> None:
+    """Replace the file, so that a reader sees the old plan or the new one."""
+    lines: list[dict[str, object]] = [{"record": "header", "version": DELAY_PLAN_VERSION}]
+    lines += [
+        {
+            "record": "link_delay",
+            "switch": one.switch,
+            "ingress_port": one.ingress_port,
+            "delay_scaled_ns": str(one.delay_scaled_ns),
+            "basis": one.basis.value,
+            "valid_to_collector_ns": str(one.valid_to_collector_ns),
+        }
+        for one in plan.delays
+    ]
+    new = path.with_name(f"{path.name}.new")
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    new.write_text(text, encoding="utf-8", newline="\n")
+    new.replace(path)
+
+
+def read_delay_plan(path: Path, switches: Collection[str]) -> LinkDelayPlan:
+    """Read a plan; switches: the transparent clocks of the fabric. `PtpLogError`, `OSError`."""
+    delays: dict[tuple[str, int], PortDelay] = {}
+    number = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(log_lines(str(path), file.readline), start=1):
+            kind = line.text("record")
+            if number == 1:
+                if kind != "header" or line.integer("version") != DELAY_PLAN_VERSION:
+                    raise line.error(
+                        "record", f"expected a header of version {DELAY_PLAN_VERSION} first"
+                    )
+                continue
+            if kind != "link_delay":
+                raise line.error("record", "expected link_delay")
+            switch, basis = line.text("switch"), line.text("basis")
+            if switch not in switches:
+                raise line.error("switch", "no transparent clock of the fabric has this name")
+            if basis not in {one.value for one in Basis}:
+                raise line.error("basis", f"expected one of {', '.join(Basis)}")
+            one = PortDelay(
+                switch=switch,
+                ingress_port=port_of(line),
+                delay_scaled_ns=scaled_of(line, "delay_scaled_ns"),
+                basis=Basis(basis),
+                valid_to_collector_ns=instant_of(line, "valid_to_collector_ns"),
+            )
+            if (switch, one.ingress_port) in delays:
+                raise line.error("ingress_port", "the port comes twice")
+            delays[switch, one.ingress_port] = one
+    if number == 0:
+        raise PtpLogError(str(path), 1, "record", "the file is empty; expected a header line")
+    return LinkDelayPlan(delays=tuple(delays.values()), switches=tuple(switches))
