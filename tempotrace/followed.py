@@ -17,9 +17,9 @@ from controller.fabric_model import fabric_model
 from controller.following.documents import (
     correction_document,
     corrections_of,
-    findings_of,
     link_estimates,
 )
+from controller.following.findings import findings_of
 from controller.following.tails import ClockPairTail, PtpTail
 from controller.telemetry.topology import telemetry_fabric
 from correction.mesh.solve import PRIOR

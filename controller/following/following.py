@@ -12,7 +12,7 @@ from typing import Any
 
 from controller.collector.outputs.output import never
 from controller.following.correction_outputs import CorrectionOutput
-from controller.following.documents import findings_of
+from controller.following.findings import findings_of
 from controller.following.parts_input import PartsInput
 from controller.following.state_file import StateFile
 from controller.following.tails import ClockPairTail, PtpTail

@@ -27,7 +27,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def state_arrays(tracker: FabricTracker) -> dict[str, np.ndarray[Any, Any]]:
-    """All that the tracker has learnt (`controller.tracker_state` keeps it in a file)."""
+    """All that the tracker has learnt (`controller.following.state_file` keeps it in a file)."""
     model = tracker.model
     arrays = {
         "version": np.array(STATE_VERSION),

@@ -12,11 +12,12 @@ from controller.fabric_model import fabric_model
 from controller.following.store_output import StoreOutput
 from tempotrace.analysis import analyse, publish, warn_of_refusals
 from tempotrace.commands.addresses import host_and_port
-from tempotrace.commands.correct_follow import LiveFollower, Reload, opened
+from tempotrace.commands.correct_follow import opened
 from tempotrace.commands.options import DEFAULT_PORT, FabricFile
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.forwarding import forwarder
 from tempotrace.interrupt import Interrupts
+from tempotrace.live_follower import LiveFollower, Reload
 from tempotrace.receivers import LOG_FOLDER, receivers
 from tempotrace.service import is_url, open_store, start_service
 from tracing_core.store import links_of, nodes_of

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from controller.tracker_state import restore, save
 from correction.mesh.solve import Standing
 from correction.records import NO_TSTAMP_NS
-from correction.stream.saved import SavedStateError, moved_to
+from correction.stream.saved import moved_to, state_arrays, tracker_of
 from correction.stream.tracker import FabricTracker, track
 from correction.table import Status
 from tests.support.synthetic_fabric import Setup
@@ -138,7 +137,7 @@ def test_a_restart_goes_on_where_it_stopped(recording) -> None:
     before = FabricTracker(recording.run.model)
     for rows in windows[:4]:
         before.push(rows)
-    after = restore(save(before), recording.run.model)
+    after = tracker_of(state_arrays(before), recording.run.model)
     resumed = [one for rows in windows[4:] for one in after.push(rows)]
     for one, other in zip(resumed, through[4:], strict=True):
         assert one.offset_ns.tolist() == other.offset_ns.tolist()
@@ -186,18 +185,3 @@ def replace_clocks(window, count, gone):
     anchors = np.insert(window.anchor_local_ns, gone, NO_TSTAMP_NS)
     assert len(anchors) == count
     return replace(window, anchor_local_ns=anchors, offset_ns=np.insert(window.offset_ns, gone, 0))
-
-
-@pytest.mark.parametrize("saved", [b"", b"PK\x03\x04", b"x" * 1000])
-def test_bytes_that_are_no_saved_state_are_refused(recording, saved) -> None:
-    """A damaged file is named, not half read."""
-    with pytest.raises(SavedStateError):
-        restore(saved, recording.run.model)
-
-
-def test_a_truncated_state_is_refused(recording) -> None:
-    """Whatever is missing at its end."""
-    whole = save(FabricTracker(recording.run.model))
-    for share in (0.2, 0.6, 0.95):
-        with pytest.raises(SavedStateError):
-            restore(whole[: int(share * len(whole))], recording.run.model)
