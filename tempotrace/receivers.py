@@ -11,7 +11,7 @@ from tempotrace.errors import InputError
 from tracing_core.ingest import LogKeeper, WriteAheadLog
 from tracing_core.ingest.log import LogError
 from tracing_core.ingest.warm import keep_freed_memory, warm_up
-from tracing_core.service import create_otlp_app, make_ingest, serve_in_thread
+from tracing_core.service import OtlpServer, make_ingest
 from tracing_core.service.forward import Forwarder
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.otlp_grpc import GrpcHandle
@@ -75,9 +75,7 @@ def _open_grpc(stack: ExitStack, ingest: Ingest, host: str, port: int | None) ->
 
 def _open_http(stack: ExitStack, ingest: Ingest, host: str, port: int | None) -> str:
     try:
-        handle = serve_in_thread(
-            create_otlp_app(ingest), host, OTLP_HTTP_PORT if port is None else port
-        )
+        handle = OtlpServer(ingest, host, OTLP_HTTP_PORT if port is None else port)
     except OSError:
         return _taken("OTLP/HTTP", host, OTLP_HTTP_PORT, port, "--otlp-http-port")
     stack.callback(handle.stop)

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from tests.support.sdk_export import ATTRIBUTES, export
 from tracing_core.ingest import BusyError, DirectKeeper
 from tracing_core.otlp import Admitted
-from tracing_core.service import create_app, create_otlp_app, make_ingest, serve_in_thread
+from tracing_core.service import OtlpServer, create_app, make_ingest, serve_in_thread
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.otlp_grpc import EXPORT_METHOD, STATUS_DETAILS, GrpcHandle
 from tracing_core.store import Store
@@ -78,7 +78,7 @@ def test_every_span_of_the_sdk_arrives(
     """1,200 spans in several batches, with every kind of attribute that the SDK knows."""
     with (
         GrpcHandle(ingest, "127.0.0.1", 0) as rpc,
-        serve_in_thread(create_otlp_app(ingest)) as web,
+        OtlpServer(ingest) as web,
     ):
         endpoint = f"http://{rpc.target}" if transport == "grpc" else f"{web.url}/v1/traces"
         answer = export(transport, endpoint, 1200, compression=compression)

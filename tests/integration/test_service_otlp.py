@@ -20,9 +20,9 @@ from tracing_core.model import ClockStatus, Correction
 from tracing_core.otlp import decode_status
 from tracing_core.sdk import HostTracer, OtlpExport
 from tracing_core.service import (
+    OtlpServer,
     ServiceHandle,
     create_app,
-    create_otlp_app,
     make_ingest,
     serve_in_thread,
 )
@@ -278,9 +278,9 @@ def test_finsy_and_the_service_live_in_one_process(client: httpx.Client) -> None
 
 
 def test_the_otlp_port_serves_otlp_alone(store: Store) -> None:
-    """create_otlp_app takes spans and has neither API nor page."""
+    """It takes spans and has neither API nor page."""
     with (
-        serve_in_thread(create_otlp_app(make_ingest(store))) as handle,
+        OtlpServer(make_ingest(store)) as handle,
         httpx.Client(base_url=handle.url, trust_env=False) as client,
     ):
         body = {"content-type": "application/json"}

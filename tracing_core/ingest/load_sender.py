@@ -21,7 +21,8 @@ import numpy as np
 
 from tracing_core.ingest.load import SPANS_PER_REQUEST, Load
 
-CONNECTIONS = 4
+CONNECTIONS = 16
+"""Senders that each wait for their answer."""
 MADE_IN_ADVANCE = 1000
 """About 120 MB."""
 RETRY_S = 0.2

@@ -81,14 +81,6 @@ def make_ingest(
     return Ingest(keeper, limit_bytes=limit_bytes)
 
 
-def create_otlp_app(ingest: Ingest) -> FastAPI:
-    """OTLP ingest alone, for a port of its own (4318)."""
-    app = FastAPI(title="TempoTrace OTLP", docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(otlp_router(ingest))
-    app.add_middleware(OtlpFront, ingest=ingest)
-    return app
-
-
 def _install_etags(app: FastAPI, store: Store) -> None:
     """Every GET below /v1 but health is a function of the store and the URL, so both make it."""
     session = secrets.token_hex(8)  # revisions start at zero in each process

@@ -6,7 +6,7 @@ and logging the spans does.
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
@@ -20,6 +20,8 @@ from tracing_core.service.otlp_example import OTLP_JSON
 TRACES_PATH = "/v1/traces"
 
 _Header = tuple[bytes, bytes]
+Answer = tuple[int, list[_Header], bytes]
+"""Status, headers and body."""
 
 
 class _DisconnectedError(RuntimeError):
@@ -39,7 +41,7 @@ class OtlpFront:
             await self._app(scope, receive, send)
             return
         try:
-            status, headers, body = await answer(self._ingest, scope, receive)
+            status, headers, body = await _answer_scope(self._ingest, scope, receive)
         except _DisconnectedError:
             return
         headers.append((b"content-length", b"%d" % len(body)))
@@ -47,31 +49,41 @@ class OtlpFront:
         await send({"type": "http.response.body", "body": body})
 
 
-async def answer(
-    ingest: Ingest, scope: Scope, receive: Receive
-) -> tuple[int, list[_Header], bytes]:
-    """Status, headers and body for one request."""
-    headers = dict(scope["headers"])
+async def answer(ingest: Ingest, headers: Mapping[bytes, bytes], body: bytes) -> Answer:
+    """Status, headers and body for one request; the names of its headers are lower case."""
     content_type = headers.get(b"content-type", b"").decode("latin-1")
-    as_json = content_type.partition(";")[0].strip().lower() == otlp.CONTENT_TYPE_JSON
+    encoding = headers.get(b"content-encoding", b"").decode("latin-1")
+    as_json = sends_json(headers)
     try:
         media = otlp.media_type(content_type)
-        with ingest.room(_declared_size(headers, ingest.limit_bytes)):
-            body = await _read(receive, ingest.limit_bytes)
-            encoding = headers.get(b"content-encoding", b"").decode("latin-1")
-            rejections = await ingest.take(body, content_type, encoding)
+        rejections = await ingest.take(body, content_type, encoding)
     except otlp.RequestDecodeError as error:
-        return _refused(error, as_json=as_json)
+        return refused(error, as_json=as_json)
     except BusyError as error:
-        return _busy(error, as_json=as_json)
-    return (
-        HTTPStatus.OK,
-        [(b"content-type", media.encode())],
-        otlp.encode_response(rejections, content_type),
-    )
+        return busy(error, as_json=as_json)
+    response = otlp.encode_response(rejections, content_type)
+    return HTTPStatus.OK, [(b"content-type", media.encode())], response
 
 
-def _declared_size(headers: dict[bytes, bytes], limit_bytes: int) -> int:
+def sends_json(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the request is in JSON, so that its answer must be."""
+    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    return media.decode("latin-1") == otlp.CONTENT_TYPE_JSON
+
+
+async def _answer_scope(ingest: Ingest, scope: Scope, receive: Receive) -> Answer:
+    headers = dict(scope["headers"])
+    as_json = sends_json(headers)
+    try:
+        with ingest.room(_declared_size(headers, ingest.limit_bytes)):
+            return await answer(ingest, headers, await _read(receive, ingest.limit_bytes))
+    except otlp.RequestDecodeError as error:
+        return refused(error, as_json=as_json)
+    except BusyError as error:
+        return busy(error, as_json=as_json)
+
+
+def _declared_size(headers: Mapping[bytes, bytes], limit_bytes: int) -> int:
     """Size of the body by its header; a body without one may have all that is allowed."""
     text = headers.get(b"content-length", b"")
     size = int(text) if text.isdigit() else limit_bytes
@@ -96,7 +108,8 @@ async def _read(receive: Receive, limit_bytes: int) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _refused(error: otlp.RequestDecodeError, *, as_json: bool) -> tuple[int, list[_Header], bytes]:
+def refused(error: otlp.RequestDecodeError, *, as_json: bool) -> Answer:
+    """4xx: what is wrong with the request; the sender must not repeat it."""
     match error:
         case otlp.RequestTooLargeError():
             status, code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, otlp.StatusCode.RESOURCE_EXHAUSTED
@@ -107,7 +120,7 @@ def _refused(error: otlp.RequestDecodeError, *, as_json: bool) -> tuple[int, lis
     return status, [_type(as_json)], otlp.encode_status(code, str(error), as_json=as_json)
 
 
-def _busy(error: BusyError, *, as_json: bool) -> tuple[int, list[_Header], bytes]:
+def busy(error: BusyError, *, as_json: bool) -> Answer:
     """429 when senders are too fast, 503 when the service itself has no room."""
     status = HTTPStatus.TOO_MANY_REQUESTS if error.overloaded else HTTPStatus.SERVICE_UNAVAILABLE
     body = otlp.encode_status(
@@ -130,7 +143,7 @@ def otlp_router(ingest: Ingest) -> APIRouter:
     router = APIRouter(tags=["OTLP"])
 
     async def post(request: Request) -> Response:
-        status, headers, body = await answer(ingest, request.scope, request.receive)
+        status, headers, body = await _answer_scope(ingest, request.scope, request.receive)
         return Response(body, status, {name.decode(): value.decode() for name, value in headers})
 
     endpoint: Callable[[Request], Awaitable[Response]] = post

@@ -62,11 +62,8 @@ class ServiceHandle:
         self.stop()
 
 
-def serve_in_thread(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> ServiceHandle:
-    """Serves `app`; returns once it accepts connections. Port 0 picks a free one.
-
-    Raises OSError when the address cannot be bound.
-    """
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; raises OSError when the address cannot be bound."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -75,6 +72,15 @@ def serve_in_thread(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Ser
     except OSError:
         listener.close()
         raise
+    return listener
+
+
+def serve_in_thread(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> ServiceHandle:
+    """Serves `app`; returns once it accepts connections. Port 0 picks a free one.
+
+    Raises OSError when the address cannot be bound.
+    """
+    listener = listen(host, port)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(
         uvicorn.Config(

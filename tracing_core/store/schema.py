@@ -188,7 +188,6 @@ CREATE TABLE IF NOT EXISTS span_rows (
     attributes_double Map(LowCardinality(String), Float64),
     attributes_bool Map(LowCardinality(String), Bool),
     attributes_other Map(LowCardinality(String), String),
-    attribute_hash Array(UInt32),
     event_name Array(LowCardinality(String)),
     event_time_local_ns Array(Int64),
     event_body Array(String),
@@ -204,7 +203,8 @@ CREATE TABLE IF NOT EXISTS span_rows (
     dropped_attributes UInt32,
     dropped_events UInt32,
     dropped_links UInt32,
-    INDEX attribute attribute_hash TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX string_values mapValues(attributes_string) TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX int_values mapValues(attributes_int) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX start_range start_local_ns TYPE minmax GRANULARITY 1
 ) ENGINE = MergeTree
 PARTITION BY {SEGMENT_DAY}
@@ -212,7 +212,7 @@ ORDER BY (tenant, segment, trace_id, start_local_ns)
 PRIMARY KEY (tenant, segment, trace_id)
 SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
     fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 2147483648
+    max_bytes_to_merge_at_max_space_in_pool = 536870912
 """
 """Raw spans in the order of their arrival. A segment is what one insert brought; parts that follow
 one another in time merge by copying. Arrays, key-value lists, bytes and nothing at all stand in
@@ -238,7 +238,7 @@ PARTITION BY {SEGMENT_DAY}
 ORDER BY (tenant, trace_id, segment)
 SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
     fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 2147483648
+    max_bytes_to_merge_at_max_space_in_pool = 536870912
 """
 """What each segment holds of each trace: its time range, and what a search asks for."""
 

@@ -8,13 +8,14 @@ its parts; it is listed by the raw start of the newest part that meets one.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tracing_core.store.blocks.search_hash import attribute_column, attribute_search_hash
 from tracing_core.store.engine import Engine, Parameter
 
 TRACES_LIMIT_MAX = 1000
 """Traces per answer; a page never needs more, and a cursor comes later."""
 
 INT64_MAX = 2**63 - 1
+
+AttributeScalar = str | int | float | bool
 
 _OVERSAMPLING = 3
 """Candidate rows per trace asked for: a trace may have several parts, or spans that match."""
@@ -31,7 +32,7 @@ class TraceQuery:
     """Name of any span of the trace."""
     job: str = ""
     step: int | None = None
-    attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeScalar] = field(default_factory=dict)
     """Attributes that one span has; service, host and name are then of that span too."""
     duration_min_ns: int = 0
     """From the first raw start to the last raw end of a part; of the span with `attributes`."""
@@ -143,11 +144,10 @@ def _span_sql(
 ) -> str:
     conditions = list(always)
     for number, (key, value) in enumerate(query.attributes.items()):
-        column, type_name = attribute_column(value)
-        conditions.append(f"has(attribute_hash, {{hash{number}:UInt32}})")
-        conditions.append(f"{column}[{{key{number}:String}}] = {{value{number}:{type_name}}}")
+        column, type_name = _attribute_column(value)
+        conditions.append(f"has(mapValues({column}), {{value{number}:{type_name}}})")
         conditions.append(f"mapContains({column}, {{key{number}:String}})")
-        parameters[f"hash{number}"] = attribute_search_hash(key, value)
+        conditions.append(f"{column}[{{key{number}:String}}] = {{value{number}:{type_name}}}")
         parameters[f"key{number}"] = key
         parameters[f"value{number}"] = int(value) if isinstance(value, bool) else value
     for column, text in (
@@ -165,6 +165,19 @@ def _span_sql(
         "SELECT tenant, lower(hex(trace_id)) FROM span_rows"
         f"{_where(conditions)} ORDER BY start_local_ns DESC LIMIT {{limit:UInt32}}"
     )
+
+
+def _attribute_column(value: AttributeScalar) -> tuple[str, str]:
+    """The typed column that holds such a value, and the type of a query's parameter."""
+    match value:
+        case bool():
+            return "attributes_bool", "Bool"
+        case str():
+            return "attributes_string", "String"
+        case int():
+            return "attributes_int", "Int64"
+        case _:
+            return "attributes_double", "Float64"
 
 
 def _where(conditions: list[str]) -> str:

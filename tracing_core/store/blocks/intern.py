@@ -127,8 +127,6 @@ class Numbered:
 
     keys: Keys
     index: NDArray[np.uint32]
-    hashes: NDArray[np.uint64]
-    """Of the entries."""
 
 
 def number_texts(buf: Bytes, table: Numbers, column: int) -> Numbered:
@@ -145,5 +143,5 @@ def number_texts(buf: Bytes, table: Numbers, column: int) -> Numbered:
         )  # fmt: skip
         if count >= 0:
             data = text_column(buf, offsets[:count], sizes[:count]).tobytes()
-            return Numbered(Keys(int(count), data), index, hashes[:count])
+            return Numbered(Keys(int(count), data), index)
         slot_count *= _GROWTH

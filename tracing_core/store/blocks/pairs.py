@@ -4,8 +4,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.compiled import compiled, inlined
-from tracing_core.otlp.wire import Bytes, hash_bytes, mix64, signed
+from correction.compiled import compiled
+from tracing_core.otlp.wire import Bytes, signed
 from tracing_core.store.blocks import native
 from tracing_core.store.blocks.index import (
     BOOL,
@@ -31,37 +31,24 @@ _COLUMNS = (
 )
 
 
-@inlined
-def attribute_hash(key_hash: np.uint64, kind: int, value_hash: np.uint64) -> np.uint32:
-    """What an attribute search looks up; equal attributes have equal hashes, and few others."""
-    code = mix64(mix64(key_hash, np.uint64(kind + 1)), value_hash)
-    return np.uint32(code >> np.uint64(32))
-
-
 @compiled
 def _file_pairs(
-    buf: Bytes, pairs: Numbers, ends: Numbers, keys: NDArray[np.uint32],
-    key_hashes: NDArray[np.uint64], starts: Numbers, type_ends: NDArray[np.uint64],
-    key_out: NDArray[np.uint32], value_out: Numbers, size_out: Numbers,
-    hashes: NDArray[np.uint32],
+    pairs: Numbers, ends: Numbers, keys: NDArray[np.uint32], starts: Numbers,
+    type_ends: NDArray[np.uint64], key_out: NDArray[np.uint32], value_out: Numbers,
+    size_out: Numbers,
 ) -> None:  # fmt: skip
-    """A counting sort by type that keeps the order; the row ends of each type; the hashes."""
+    """A counting sort by type that keeps the order, and the row ends of each type."""
     at = starts.copy()
     pair = 0
     for row in range(len(ends)):
         while pair < ends[row]:
             kind = pairs[pair, PAIR_TYPE]
-            key = keys[pair]
             number = pairs[pair, PAIR_VALUE]
-            size = pairs[pair, PAIR_VALUE + 1]
-            code = np.uint64(number)
-            if kind in (STRING, OTHER):
-                code = hash_bytes(buf, number, number + size, np.uint64(0))
-            elif kind == BOOL and number:
-                number, code = 1, np.uint64(1)
-            hashes[pair] = attribute_hash(key_hashes[key], kind, code)
+            if kind == BOOL and number:
+                number = 1
             place = at[kind]
-            key_out[place], value_out[place], size_out[place] = key, number, size
+            key_out[place] = keys[pair]
+            value_out[place], size_out[place] = number, pairs[pair, PAIR_VALUE + 1]
             at[kind] = place + 1
             pair += 1
         for kind in range(PAIR_TYPES):
@@ -96,7 +83,7 @@ class Attributes:
         self._keys: Numbered = number_texts(buf, pairs, PAIR_KEY)
 
     def columns(self) -> list[Column]:
-        """A map column per type, and the hashes that searches use."""
+        """A map column per type."""
         counts = np.bincount(self._pairs[:, PAIR_TYPE], minlength=PAIR_TYPES)
         starts = np.cumsum(counts) - counts
         ends = np.empty((PAIR_TYPES, len(self._ends)), np.uint64)
@@ -106,10 +93,8 @@ class Attributes:
             np.empty(count, np.int64),
             np.empty(count, np.int64),
         )
-        hashes = np.empty(count, np.uint32)
         _file_pairs(
-            self._buf, self._pairs, self._ends, self._keys.index, self._keys.hashes, starts, ends,
-            key, value, size, hashes,
+            self._pairs, self._ends, self._keys.index, starts, ends, key, value, size,
         )  # fmt: skip
         columns = []
         for kind, name, type_name in _COLUMNS:
@@ -124,9 +109,6 @@ class Attributes:
                     name, type_name, ends[kind], self._keys.keys, key[chosen], data
                 )
             )
-        columns.append(
-            native.array("attribute_hash", "UInt32", self._ends.astype(np.uint64), hashes)
-        )
         return columns
 
     def marks(self, job_key: bytes, step_key: bytes) -> tuple[Numbered, Numbers, Numbers]:
