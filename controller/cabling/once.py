@@ -66,12 +66,9 @@ async def check_once(
             )
             async with asyncio.timeout(CONNECT_DEADLINE_S):
                 await session.become_primary(access.election_id)
-            if await session.pipeline_cookie() != schema.p4cookie:
-                raise SwitchError(
-                    switch=switch.name, message="it runs another pipeline; deploy first"
-                )
-            if not any(map(_punts_lldp, await session.read_entries([_PUNT]))):
-                raise SwitchError(switch=switch.name, message="it punts no LLDP; deploy first")
+            problem = await _problem(session, schema.p4cookie)
+            if problem:
+                raise SwitchError(switch=switch.name, message=f"{problem}; deploy first")
             return session
 
         async def guarded(switch: Switch, address: str) -> SwitchSession:
@@ -101,6 +98,15 @@ async def check_once(
     cabling = rounds.judge(_now_ns())
     assert cabling is not None, "there were two rounds"
     return CablingResult(cabling=cabling, errors=tuple(errors))
+
+
+async def _problem(session: SwitchSession, cookie: int) -> str:
+    """Why the switch cannot take part, if so."""
+    running = await session.pipeline_cookie()
+    if running != cookie:
+        return "it runs no pipeline" if running is None else "it runs another pipeline"
+    punts = any(map(_punts_lldp, await session.read_entries([_PUNT])))
+    return "" if punts else "it punts no LLDP"
 
 
 async def _send(rounds: Rounds, sessions: Mapping[str, SwitchSession]) -> None:

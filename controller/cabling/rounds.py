@@ -8,6 +8,7 @@ others send holds for as long as they say (802.1AB clause 9.2.7).
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from controller.cabling.check import Cabling, check_cabling
 from controller.cabling.lldp import (
@@ -19,6 +20,8 @@ from controller.cabling.lldp import (
 )
 from controller.cabling.neighbour import Directory, Neighbour
 from controller.fabric import Fabric, LinkEnd, cabling, programmed_switches
+
+_T = TypeVar("_T")
 
 NEIGHBOURS_MAX = 8
 """Senders remembered per port; more can only be a flood."""
@@ -67,8 +70,8 @@ class Rounds:
         self._round = 0
         self._sent: list[set[LinkEnd]] = [set(), set()]
         """In the round before this one, and in this one."""
-        self._heard: dict[LinkEnd, dict[Neighbour, int]] = {}
-        """Of our own switches: the round of the newest frame."""
+        self._heard: dict[LinkEnd, dict[Neighbour, tuple[int, int]]] = {}
+        """Of our own switches, the newest last: since which round each was heard, and in which."""
         self._foreign: dict[LinkEnd, dict[Neighbour, int]] = {}
         """Of others: until when it holds."""
         self._deaf: dict[str, int] = {}
@@ -104,16 +107,17 @@ class Rounds:
             return
         self.counters.heard += 1
         neighbour = self._directory.neighbour(content)
-        table = self._heard if neighbour.is_ours else self._foreign
-        known = table.setdefault(port, {})
-        if neighbour not in known and len(known) >= NEIGHBOURS_MAX:
-            del known[min(known, key=lambda one: known[one])]
         if neighbour.is_ours:
-            known[neighbour] = self._round
-        elif content.ttl_s:
-            known[neighbour] = now_ns + content.ttl_s * _NS_PER_S
-        else:
-            known.pop(neighbour, None)
+            known = self._heard.setdefault(port, {})
+            since, last = known.pop(neighbour, (self._round, self._round))
+            known[neighbour] = (since if last >= self._round - 1 else self._round, self._round)
+            _bound(known)
+            return
+        foreign = self._foreign.setdefault(port, {})
+        foreign.pop(neighbour, None)
+        if content.ttl_s:
+            foreign[neighbour] = now_ns + content.ttl_s * _NS_PER_S
+            _bound(foreign)
 
     def judge(self, now_ns: int) -> Cabling | None:
         """What the last two rounds say; None: there were none yet."""
@@ -129,15 +133,29 @@ class Rounds:
 
     def _neighbours(self, now_ns: int) -> dict[LinkEnd, Collection[Neighbour]]:
         found: dict[LinkEnd, set[Neighbour]] = {}
-        for port, rounds in self._heard.items():
-            newest = max(rounds.values(), default=0)
+        for port, known in self._heard.items():
+            newest = max((last for _, last in known.values()), default=0)
             if newest >= self._round - 1:
-                found[port] = {one for one, heard in rounds.items() if heard == newest}
+                found[port] = self._of_round(known, newest)
         for port, ends in self._foreign.items():
             valid = {one for one, end_ns in ends.items() if now_ns < end_ns}
             if valid:
                 found.setdefault(port, set()).update(valid)
         return {**found}
+
+    def _of_round(self, known: dict[Neighbour, tuple[int, int]], number: int) -> set[Neighbour]:
+        """Who was heard in a round: the last one only, while a cable is moved in the middle of it;
+        several where they were there in the round before as well."""
+        heard = [(one, since) for one, (since, last) in known.items() if last == number]
+        if all(since < number for _, since in heard):
+            return {one for one, _ in heard}
+        return {heard[-1][0]}
+
+
+def _bound(known: dict[Neighbour, _T]) -> None:
+    """Forget the oldest beyond the limit."""
+    if len(known) > NEIGHBOURS_MAX:
+        del known[next(iter(known))]
 
 
 _LLDP_OR_TAG = frozenset({ETHER_TYPE_LLDP, 0x8100})

@@ -79,6 +79,23 @@ def test_switch_that_was_away_is_judged_after_two_rounds(fabric: Fabric) -> None
     assert [bool(one and one.findings) for one in outcomes] == [False, True, True]
 
 
+def test_cable_that_is_moved_within_a_round_is_no_second_neighbour() -> None:
+    """The last one heard counts; two that stay for two rounds are a bridge in between."""
+    fabric = leaf_spine(leaves=2, spines=1, hosts_per_leaf=1, tenants=["t"])
+    rounds = Rounds(fabric, ttl_s=1)
+    for _ in range(2):
+        run_round(rounds, fabric)
+    spine, frames = LinkEnd(node="spine1", port=1), dict(rounds.frames())
+    kinds = []
+    for _ in range(2):
+        run_round(rounds, fabric)
+        rounds.hear(spine, frames[LinkEnd(node="leaf2", port=1)], 0)
+        judged = rounds.judge(0)
+        assert judged is not None
+        kinds.append([one.kind for one in judged.findings if spine in one.ports])
+    assert kinds == [[FindingKind.MISCABLED], [FindingKind.SHARED]]
+
+
 def test_what_others_say_holds_for_their_time_to_live(fabric: Fabric) -> None:
     """120 s, or until they say goodbye with a time to live of 0."""
     rounds = Rounds(fabric, ttl_s=1)
