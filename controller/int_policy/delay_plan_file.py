@@ -5,12 +5,21 @@ One file, replaced as a whole with every window; docs/deployment.md has its form
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from controller.ptp_log import PtpLogError, log_lines
-from controller.transparent_clock import Basis, LinkDelayPlan, PortDelay
+from controller.transparent_clock import (
+    NO_DELAYS,
+    Basis,
+    LinkDelayPlan,
+    PortDelay,
+    plan_link_delays,
+)
 from controller.written_delays import instant_of, port_of, scaled_of
+from correction.model import ClockKind
+from correction.solution import FabricSolution
 
 DELAY_PLAN_VERSION = 1
 """`version` in the header line."""
@@ -18,7 +27,14 @@ DELAY_PLAN_VERSION = 1
 
 def write_delay_plan(path: Path, plan: LinkDelayPlan) -> None:
     """Replace the file, so that a reader sees the old plan or the new one."""
-    lines: list[dict[str, object]] = [{"record": "header", "version": DELAY_PLAN_VERSION}]
+    lines: list[dict[str, object]] = [
+        {
+            "record": "header",
+            "version": DELAY_PLAN_VERSION,
+            "fabric_constant_scaled_ns": str(plan.fabric_constant_scaled_ns),
+            "access_constant_scaled_ns": str(plan.access_constant_scaled_ns),
+        }
+    ]
     lines += [
         {
             "record": "link_delay",
@@ -39,6 +55,7 @@ def write_delay_plan(path: Path, plan: LinkDelayPlan) -> None:
 def read_delay_plan(path: Path, switches: Collection[str]) -> LinkDelayPlan:
     """Read a plan; switches: the transparent clocks of the fabric. `PtpLogError`, `OSError`."""
     delays: dict[tuple[str, int], PortDelay] = {}
+    constants = [0, 0]
     number = 0
     with path.open("rb") as file:
         for number, line in enumerate(log_lines(str(path), file.readline), start=1):
@@ -48,6 +65,9 @@ def read_delay_plan(path: Path, switches: Collection[str]) -> LinkDelayPlan:
                     raise line.error(
                         "record", f"expected a header of version {DELAY_PLAN_VERSION} first"
                     )
+                constants = [
+                    scaled_of(line, f"{name}_constant_scaled_ns") for name in ("fabric", "access")
+                ]
                 continue
             if kind != "link_delay":
                 raise line.error("record", "expected link_delay")
@@ -68,4 +88,35 @@ def read_delay_plan(path: Path, switches: Collection[str]) -> LinkDelayPlan:
             delays[switch, one.ingress_port] = one
     if number == 0:
         raise PtpLogError(str(path), 1, "record", "the file is empty; expected a header line")
-    return LinkDelayPlan(delays=tuple(delays.values()), switches=tuple(switches))
+    return LinkDelayPlan(
+        delays=tuple(delays.values()),
+        fabric_constant_scaled_ns=constants[0],
+        access_constant_scaled_ns=constants[1],
+        switches=tuple(switches),
+    )
+
+
+def publish_link_delays(
+    path: Path, solution: FabricSolution, residence_offset_scaled_ns: Mapping[str, int]
+) -> LinkDelayPlan:
+    """Replace the plan by what follows from a solve, for transparent clocks alone.
+
+    The plan before gives the constants, and the values that hardly moved; one that cannot be read
+    any more is made anew.
+    """
+    clocks = tuple(
+        clock.name
+        for clock in solution.model.clocks
+        if clock.kind is ClockKind.SWITCH and clock.transparent
+    )
+    try:
+        previous = read_delay_plan(path, clocks)
+    except (FileNotFoundError, PtpLogError):
+        previous = NO_DELAYS
+    plan = plan_link_delays(
+        solution, previous=previous, residence_offset_scaled_ns=residence_offset_scaled_ns
+    )
+    delays = tuple(one for one in plan.delays if one.switch in clocks)
+    plan = replace(plan, delays=delays, switches=clocks)
+    write_delay_plan(path, plan)
+    return plan

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.fabric_file import load_fabric
+from controller.int_policy.delay_plan_file import publish_link_delays
+from controller.ptp_entries import residence_offset_scaled
 from correction.link_bounds import link_bounds
 from tempotrace.analysis import (
     LINKS_MAX,
@@ -55,6 +57,13 @@ def run(
     ] = None,
     link_delays: LinkDelays = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write corrections as JSON.")] = None,
+    link_delay_plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--link-delay-plan",
+            help="Publish what transparent clocks should add, for `deploy run`.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", help="Write the proof of the verdicts, for `verify`."),
@@ -64,9 +73,10 @@ def run(
     """Decode, join and solve; print clocks and asymmetric links."""
     description = load_fabric(fabric)
     if len(description.links) > LINKS_MAX:
-        if certificate is not None or link_delays is not None:
+        if (certificate, link_delays, link_delay_plan) != (None, None, None):
             raise InputError(
-                f"correct run: --certificate and --link-delays go with up to {LINKS_MAX} links"
+                "correct run: --certificate, --link-delays and --link-delay-plan go with up to "
+                f"{LINKS_MAX} links"
             )
         run_followed(description, reports, exchanges, clock_pairs, out, as_json=as_json)
         return
@@ -78,6 +88,11 @@ def run(
     if certificate is not None:
         proof = strict_text(analysis.solution.certificate)
         certificate.write_text(proof + "\n", encoding="utf-8")
+    if link_delay_plan is not None:
+        offsets = {
+            one.name: residence_offset_scaled(description, one) for one in description.switches
+        }
+        publish_link_delays(link_delay_plan, analysis.solution, offsets)
     if as_json:
         typer.echo(strict_text(document))
     else:

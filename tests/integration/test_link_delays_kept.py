@@ -141,7 +141,10 @@ LINE = (
     '"basis":"measured","valid_to_collector_ns":"1"}'
 )
 OTHER = LINE.replace('"a"', '"x"')
-HEADER = '{"record":"header","version":1}'
+HEADER = (
+    '{"record":"header","version":1,"fabric_constant_scaled_ns":"0",'
+    '"access_constant_scaled_ns":"0"}'
+)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +153,7 @@ HEADER = '{"record":"header","version":1}'
         ("", "1: record: the file is empty"),
         (LINE, "1: record: expected a header"),
         ('{"record":"header","version":2}', "1: record: expected a header of version 1"),
+        ('{"record":"header","version":1}', "1: fabric_constant_scaled_ns: "),
         (f"{HEADER}\n{HEADER}", "2: record: expected link_delay"),
         (f"{HEADER}\n{OTHER}", "2: switch: no transparent clock"),
         (f"{HEADER}\n{LINE.replace('measured', 'guess')}", "2: basis: expected one of"),
