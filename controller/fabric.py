@@ -62,6 +62,7 @@ __all__ = [
     "Watchlist",
     "cabling",
     "programmed_switches",
+    "transparent_clocks",
 ]
 
 FABRIC_VERSION = 1
@@ -356,6 +357,15 @@ def programmed_switches(fabric: Fabric) -> tuple[Switch, ...]:
     models = {model.name: model for model in fabric.models}
     return tuple(
         switch for switch in fabric.switches if models[switch.model].target != NO_PROGRAM.name
+    )
+
+
+def transparent_clocks(fabric: Fabric) -> tuple[str, ...]:
+    """Names of the programmed switches that are transparent clocks."""
+    return tuple(
+        switch.name
+        for switch in programmed_switches(fabric)
+        if fabric.model_of(switch).ptp_role is PtpRole.TRANSPARENT_CLOCK
     )
 
 

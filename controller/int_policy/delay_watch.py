@@ -13,7 +13,7 @@ from pathlib import Path
 
 from controller.desired import LINK_DELAY_TABLE
 from controller.entries import ActionCall, Entry, EntryKey, Exact, TableEntry
-from controller.fabric import Fabric, PtpRole, programmed_switches
+from controller.fabric import Fabric, transparent_clocks
 from controller.int_policy.delay_plan_file import read_delay_plan
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.file_watch import fingerprint
@@ -102,7 +102,7 @@ class DelayWatch:
 
     def _load(self, fabric: Fabric) -> None:
         """A file that cannot be read leaves the plan as it is: it ends by itself."""
-        clocks = _transparent_clocks(fabric)
+        clocks = transparent_clocks(fabric)
         problem = ""
         try:
             self._plan = read_delay_plan(self._path, clocks)
@@ -162,18 +162,10 @@ def held_delays(entries: Mapping[EntryKey, Entry]) -> dict[int, int]:
     return found
 
 
-def _transparent_clocks(fabric: Fabric) -> tuple[str, ...]:
-    return tuple(
-        switch.name
-        for switch in programmed_switches(fabric)
-        if fabric.model_of(switch).ptp_role is PtpRole.TRANSPARENT_CLOCK
-    )
-
-
 def _node_ids(fabric: Fabric) -> dict[str, int]:
     return {switch.name: switch.node_id for switch in fabric.switches}
 
 
 def _offsets(fabric: Fabric) -> dict[str, int]:
-    names = _transparent_clocks(fabric)
+    names = transparent_clocks(fabric)
     return {name: residence_offset_scaled(fabric, fabric.switch(name)) for name in names}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from controller.fabric import programmed_switches
+from controller.held_switch import HeldSwitch
 from controller.int_policy.report_rates import COUNTED_TABLES, Counts, ReportRates
 from controller.int_policy.sampling import AdaptiveSampling, sampled
 from controller.keeper.events import Event, EventKind, OnEvent
@@ -110,18 +111,16 @@ class SamplingWatch:
         """Of the switches that are in sync; the others say nothing."""
         found: dict[str, Counts] = {}
 
-        async def one(name: str) -> None:
-            held = keeper.switches[name].held
-            if held is not None:
-                try:
-                    found[name] = await held.session.packet_counts(COUNTED_TABLES)
-                except SwitchError:
-                    return  # whoever looks after the switch finds out by itself
+        async def one(name: str, held: HeldSwitch) -> None:
+            try:
+                found[name] = await held.session.packet_counts(COUNTED_TABLES)
+            except SwitchError:
+                return  # whoever looks after the switch finds out by itself
 
-        in_sync = [n for n, s in keeper.switches.items() if s.machine.phase is Phase.IN_SYNC]
         async with asyncio.TaskGroup() as group:
-            for name in in_sync:
-                group.create_task(one(name))
+            for name, kept in keeper.switches.items():
+                if kept.machine.phase is Phase.IN_SYNC and kept.held is not None:
+                    group.create_task(one(name, kept.held))
         return found
 
 

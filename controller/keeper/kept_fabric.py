@@ -8,7 +8,7 @@ import finsy as fy
 
 from controller.access import Access
 from controller.desired import LinkDelays
-from controller.fabric import Fabric, Switch, programmed_switches
+from controller.fabric import Fabric, Switch, programmed_switches, transparent_clocks
 from controller.findings import Findings, Target
 from controller.held_switch import PARALLEL_SWITCH_COUNT_MAX
 from controller.keeper.events import Event, EventKind, OnEvent
@@ -141,12 +141,16 @@ class KeptFabric:
 
     async def compute_target(self) -> Target:
         """What they should hold after what is known now; off the loop, since it takes a while."""
+        fabric = self.fabric
+        delays = self.link_delays
+        if delays is not None:  # of the file before, perhaps
+            clocks = transparent_clocks(fabric)
+            delays = {name: ports for name, ports in delays.items() if name in clocks}
         findings = Findings(
-            link_delays=self.link_delays,
+            link_delays=delays,
             failed_links=frozenset(self.failed_links),
             drained_switches=self.drained,
         )
-        fabric = self.fabric
         for _, overlay in sorted(self.overlays.items()):
             fabric = overlay(fabric)
         return await asyncio.to_thread(

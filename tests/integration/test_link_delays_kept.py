@@ -127,6 +127,41 @@ async def test_published_delays_are_written_recorded_and_withdrawn(
     assert rows == [first[0], (node_ids["spine1"], 1, -7, 1_000, 6_000)]
 
 
+@in_grpc_loop
+async def test_switch_that_is_no_transparent_clock_any_more_loses_its_delays(
+    fabric: Fabric, tmp_path: Path
+) -> None:
+    """A changed file while a plan is in force: the switch is in sync, without delays."""
+    plan, clock = tmp_path / "plan.jsonl", Clock()
+    write_delay_plan(
+        plan, LinkDelayPlan(delays=(delay("leaf1", 5, 1 << 40), delay("spine1", 6, 1 << 40)))
+    )
+    told: list[EventKind] = []
+    watch = DelayWatch(
+        plan,
+        None,
+        lambda event: told.append(event.kind),
+        interval_s=INTERVAL_S,
+        now_collector_ns=clock,
+    )
+    changed = replace(
+        fabric,
+        switches=tuple(
+            replace(one, ptp_role=PtpRole.NONE if one.name == "leaf1" else one.ptp_role)
+            for one in fabric.switches
+        ),
+    )
+    async with park(fabric) as switches, kept(switches, companions=[watch]) as running:
+        await until(lambda: watch.state.held == 2)
+        running.keeper.replace_fabric(changed)
+        await until(lambda: watch.state.held == 1)
+        await running.in_phase(Phase.IN_SYNC)
+        assert await held(switches, "leaf1") == {}
+        assert await held(switches, "spine1") == {1: 6}
+        assert not running.told(EventKind.REFUSED)
+    assert EventKind.LINK_DELAYS_REFUSED in told  # the engine still publishes for that switch
+
+
 def test_plan_survives_its_file(tmp_path: Path) -> None:
     """Values, their basis and their ends."""
     path = tmp_path / "plan.jsonl"
