@@ -170,6 +170,7 @@ def test_a_version_that_does_not_exist_is_not_answered(client: httpx.Client, wor
     paths = [
         *("/v1/clocks", "/v1/links", "/v1/fabric", "/v1/inversions", "/v1/summary"),
         *("/v1/slow-transfers", f"/v1/traces/{trace}", f"/v1/traces/{trace}/transfers"),
+        f"/v1/traces/{trace}/export",
     ]
     send = get(client, f"/v1/traces/{trace}/transfers")["transfers"][0]["send_span_id"]
     paths.append(f"/v1/attribution/{trace}/{send}")
@@ -207,26 +208,30 @@ def test_what_is_not_there_is_a_404_problem(client: httpx.Client, path: str) -> 
 
 
 def test_every_answer_names_its_correction_version(client: httpx.Client, world: World) -> None:
-    """All GET routes below /v1 of the OpenAPI document have the field."""
+    """All GET routes below /v1 of the OpenAPI document have the field; an export, the header."""
     paths = get(client, "/openapi.json")["paths"]
     trace, span = world.ids[0]
     checked = 0
     for path, methods in paths.items():
         if "get" in methods and path.startswith("/v1/"):
             url = path.replace("{trace_id}", trace).replace("{span_id}", span)
-            assert "correction_version" in get(client, url), path
+            response = client.get(url)
+            assert response.status_code == 200, path
+            named = "correction_version" in response.json()
+            assert named or "TempoTrace-Correction-Version" in response.headers, path
             checked += 1
-    assert checked == 11
+    assert checked == 12
 
 
 def test_openapi_has_examples_and_descriptions(client: httpx.Client) -> None:
-    """Every operation says what it does; answers and the OTLP body have an example."""
+    """Every operation says what it does; answers and the OTLP body have an example, but for
+    those of Jaeger's API, which others define."""
     document = get(client, "/openapi.json")
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             assert operation.get("description") or operation.get("summary"), (path, method)
             content = operation["responses"]["200"].get("content", {})
-            if method == "get":
+            if method == "get" and path.startswith("/v1/"):
                 assert "example" in content["application/json"], path
 
 

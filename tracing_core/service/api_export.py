@@ -20,6 +20,7 @@ from tracing_core.export import (
     place,
 )
 from tracing_core.export.perfetto import MEDIA_TYPE as MEDIA_TYPE_PERFETTO
+from tracing_core.service import examples
 from tracing_core.service.api import AsOf, Tenant, TraceId, as_version
 from tracing_core.service.problems import not_found
 from tracing_core.store import Store
@@ -45,7 +46,7 @@ _FILE_ENDING = {
 }
 _CONTENT = {
     "description": "The trace; pictures name the spans that they leave out",
-    "content": {"application/json": {}, MEDIA_TYPE_PERFETTO: {}},
+    "content": {"application/json": {"example": examples.EXPORT}, MEDIA_TYPE_PERFETTO: {}},
 }
 Format = Annotated[
     ExportFormat,

@@ -210,6 +210,30 @@ SUMMARY = schemas.Summary(
     transfers_slow=20,
 )
 
+EXPORT = {
+    "resourceSpans": [
+        {
+            "resource": {"attributes": [{"key": "host.name", "value": {"stringValue": "h3"}}]},
+            "scopeSpans": [
+                {
+                    "scope": {"name": "trainer"},
+                    "spans": [
+                        {
+                            "traceId": TRACE_ID,
+                            "spanId": SEND_ID,
+                            "name": "rdma.send",
+                            "kind": 4,
+                            "startTimeUnixNano": str(EPOCH_NS + 37),
+                            "endTimeUnixNano": str(EPOCH_NS + 11_237),
+                        }
+                    ],
+                }
+            ],
+        }
+    ]
+}
+"""OTLP/JSON, without the attributes that tell raw stamps and bounds."""
+
 
 def shown(example: BaseModel) -> dict[int | str, dict[str, Any]]:
     """The `responses` argument of a route that shows this example."""
