@@ -143,6 +143,39 @@ def ingest(
     _print_values(result, as_json=as_json)
 
 
+@app.command("query")
+@one_line_errors
+def query(
+    spans: Annotated[
+        int, typer.Option("--spans", min=1000, help="Spans stored before.")
+    ] = 10_000_000,
+    queries: Annotated[int, typer.Option("--queries", min=10, help="Queries of each kind.")] = 300,
+    rate: Annotated[
+        float, typer.Option("--rate", min=1, help="Spans a second that come in meanwhile.")
+    ] = 125_000.0,
+    as_json: Json = False,
+) -> None:
+    """Latency of queries on 10 million spans while more come in, and memory."""
+    from tracing_core.service.bench_query import run as run_query_bench
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        result = asdict(
+            run_query_bench(
+                spans=spans,
+                queries=queries,
+                ingest_spans_per_s=rate,
+                step=lambda name: progress.update(task, description=name),
+            )
+        )
+    if not as_json:
+        kinds = ("trace_by_id", "search", "attribute_search")
+        for kind in kinds:
+            for name, value in result.pop(kind).items():
+                result[f"{kind}: {name}"] = value
+    _print_values(result, as_json=as_json)
+
+
 def _print_values(result: dict[str, object], *, as_json: bool) -> None:
     if as_json:
         typer.echo(strict_text(result))

@@ -51,7 +51,8 @@ class Load:
     ) -> None:
         self._rng = rng
         self._templates = [_template(host) for host in range(HOSTS)]
-        self._time_ns = start_ns
+        self.time_ns = start_ns
+        """Of the next span."""
         self._interval_ns = span_interval_ns
         self._next = 0
 
@@ -69,13 +70,13 @@ class Load:
         _put(body, template.trace_id, np.repeat(trace_ids, SPANS_PER_TRACE, axis=0))
         _put(body, template.span_id, span_ids)
         _put(body, template.parent, span_ids[template.parent_of])
-        start = self._time_ns + np.arange(SPANS_PER_REQUEST, dtype=np.int64) * self._interval_ns
+        start = self.time_ns + np.arange(SPANS_PER_REQUEST, dtype=np.int64) * self._interval_ns
         duration = rng.integers(1_000, 2_000_000, SPANS_PER_REQUEST)
         _put(body, template.start, start.view(np.uint8).reshape(-1, 8))
         _put(body, template.end, (start + duration).view(np.uint8).reshape(-1, 8))
         numbers = rng.integers(1 << 21, 1 << 28, len(template.number), np.uint32)
         _put(body, template.number, _four_byte_varints(numbers))
-        self._time_ns += SPANS_PER_REQUEST * self._interval_ns
+        self.time_ns += SPANS_PER_REQUEST * self._interval_ns
         return body.tobytes()
 
 

@@ -99,13 +99,14 @@ def _build_chunk(batch: Batch, records: Sequence[Record]) -> Blocks:
     attributes = Attributes(buf, index.pairs, spans[at.PAIRS_END])
     names = number_texts(buf, index.spans, at.NAME)
     trace_id = fixed_column(buf, spans[at.TRACE_ID], 16)
+    span_id = fixed_column(buf, spans[at.SPAN_ID], 8)
     parent_span_id = fixed_column(buf, spans[at.PARENT_SPAN_ID], 8)
     segment = np.full(count, batch.segment, np.uint64)
     columns = [
         native.low_cardinality("tenant", shared.tenant.keys, shared.tenant.index),
         native.plain("segment", "UInt64", segment),
         native.plain("trace_id", "FixedString(16)", trace_id),
-        native.plain("span_id", "FixedString(8)", fixed_column(buf, spans[at.SPAN_ID], 8)),
+        native.plain("span_id", "FixedString(8)", span_id),
         native.plain("parent_span_id", "FixedString(8)", parent_span_id),
         native.low_cardinality("name", names.keys, names.index),
         *_number_columns(spans),
@@ -117,8 +118,8 @@ def _build_chunk(batch: Batch, records: Sequence[Record]) -> Blocks:
     jobs, job, step = attributes.marks(JOB_ATTRIBUTE.encode(), STEP_ATTRIBUTE.encode())
     traces = trace_block(
         batch.segment, shared, names, jobs,
-        trace_id=trace_id, parent_span_id=parent_span_id, start_local_ns=spans[at.START],
-        end_local_ns=spans[at.END], job=job, step=step,
+        trace_id=trace_id, span_id=span_id, kind=spans[at.KIND], parent_span_id=parent_span_id,
+        start_local_ns=spans[at.START], end_local_ns=spans[at.END], job=job, step=step,
     )  # fmt: skip
     return Blocks(count, native.block(count, columns), traces)
 

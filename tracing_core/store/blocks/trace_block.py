@@ -14,16 +14,17 @@ from tracing_core.store.blocks.resources import Shared
 
 def trace_block(
     segment: int, shared: Shared, names: Numbered, jobs: Numbered, *, trace_id: Bytes,
-    parent_span_id: Bytes, start_local_ns: Numbers, end_local_ns: Numbers, job: Numbers,
-    step: Numbers,
+    span_id: Bytes, kind: Numbers, parent_span_id: Bytes, start_local_ns: Numbers,
+    end_local_ns: Numbers, job: Numbers, step: Numbers,
 ) -> list[Part]:  # fmt: skip
     """One row a trace; all arguments but the first four have a value a span."""
     rows = len(start_local_ns)
     groups = traces.empty_groups(rows)
+    slots = traces.slot_count(rows)
     group_of = np.empty(rows, np.int32)
     count = traces.group_rows(
-        shared.tenant.index, trace_id, start_local_ns, end_local_ns, parent_span_id, job, step,
-        group_of, np.zeros(traces.slot_count(rows), np.int32), *groups,
+        shared.tenant.index, trace_id, start_local_ns, end_local_ns, parent_span_id, span_id, kind,
+        job, step, group_of, np.zeros(slots, np.int32), np.zeros(slots, np.int32), *groups,
     )  # fmt: skip
     groups = traces.Groups(*(column[:count] for column in groups))
     first = groups.first_row

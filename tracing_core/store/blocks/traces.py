@@ -42,13 +42,35 @@ def _same_trace(tenant: NDArray[np.uint32], trace_id: Bytes, a: int, b: int) -> 
     )
 
 
+@inlined
+def _is_new(
+    span_id: Bytes, kind: Numbers, group_of: NDArray[np.int32], slots: NDArray[np.int32], row: int
+) -> int:
+    """1 for the first row of a span, 0 for one that was sent again."""
+    mask = len(slots) - 1
+    number = load64(span_id, row * 8)
+    code = mix64(number, np.uint64(group_of[row])) ^ np.uint64(kind[row])
+    slot = signed((code >> np.uint64(8)) & np.uint64(mask))
+    while slots[slot] > 0:
+        other = signed(slots[slot]) - 1
+        if (
+            load64(span_id, other * 8) == number
+            and group_of[other] == group_of[row]
+            and kind[other] == kind[row]
+        ):
+            return 0
+        slot = (slot + 1) & mask
+    slots[slot] = row + 1
+    return 1
+
+
 @compiled
 def group_rows(
     tenant: NDArray[np.uint32], trace_id: Bytes, start_local_ns: Numbers, end_local_ns: Numbers,
-    parent_span_id: Bytes, job: Numbers, step: Numbers, group_of: NDArray[np.int32],
-    slots: NDArray[np.int32], first_row: Numbers, start_local_ns_min: Numbers,
-    end_local_ns_max: Numbers, span_count: Numbers, root_row: Numbers, group_job: Numbers,
-    group_step: Numbers,
+    parent_span_id: Bytes, span_id: Bytes, kind: Numbers, job: Numbers, step: Numbers,
+    group_of: NDArray[np.int32], slots: NDArray[np.int32], span_slots: NDArray[np.int32],
+    first_row: Numbers, start_local_ns_min: Numbers, end_local_ns_max: Numbers,
+    span_count: Numbers, root_row: Numbers, group_job: Numbers, group_step: Numbers,
 ) -> int:  # fmt: skip
     """Fills each row's group and the columns of `Groups`; returns the number of groups."""
     mask = len(slots) - 1
@@ -73,7 +95,7 @@ def group_rows(
             group_job[group] = -1
             group_step[group] = -1
         group_of[row] = group
-        span_count[group] += 1
+        span_count[group] += _is_new(span_id, kind, group_of, span_slots, row)
         start_local_ns_min[group] = min(start_local_ns_min[group], start_local_ns[row])
         end_local_ns_max[group] = max(end_local_ns_max[group], end_local_ns[row])
         if load64(parent_span_id, row * 8) == 0:
