@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From hop records and exchanges to corrections: the one entry, `solve`."""
 
-
 import numpy as np
 from scipy.special import gammaincc
 
