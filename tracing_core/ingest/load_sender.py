@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -87,21 +88,26 @@ def _send(
             with lock:
                 due_s = begin_s + (sent.requests + sent.failed) * SPANS_PER_REQUEST / rate
             time.sleep(max(0.0, due_s - time.monotonic()))
-        while True:
-            connection.request("POST", parts.path, body, {"content-type": "application/x-protobuf"})
-            response = connection.getresponse()
-            response.read()
-            with lock:
-                if response.status in (429, 503):
+        try:
+            while (status := _post(connection, parts.path, body)) in (429, 503):
+                with lock:
                     sent.repetitions += 1
-                elif response.status == 200:
-                    sent.requests += 1
-                else:
-                    sent.failed += 1
-            if response.status not in (429, 503):
-                break
-            time.sleep(RETRY_S)
+                time.sleep(RETRY_S)
+        except (OSError, http.client.HTTPException):
+            return  # the service has ended
+        with lock:
+            if status == HTTPStatus.OK:
+                sent.requests += 1
+            else:
+                sent.failed += 1
     connection.close()
+
+
+def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> int:
+    connection.request("POST", path, body, {"content-type": "application/x-protobuf"})
+    response = connection.getresponse()
+    response.read()
+    return response.status
 
 
 class Sender:
