@@ -39,7 +39,8 @@ def test_published_files_are_told_from_their_content(name, form, count):
     "content",
     [b"", b"   ", b"hello", b"[]", b"{}", b"[1]", b'{"time": "2021"}', b"\x1f\x8bxx", b"\x00\x01",
      b'{"resourceLogs": []}', b'[{"traceId":"1","id":"2","binaryAnnotations":[]}]',
-     b'{"a":1}' * 3, gzip.compress(b"hello", mtime=0), gzip.compress(b'{"resourceSpans":[]}', mtime=0)[:-9]],
+     b'{"a":1}' * 3, gzip.compress(b"hello", mtime=0),
+     gzip.compress(b'{"resourceSpans":[]}', mtime=0)[:-9]],
 )  # fmt: skip
 def test_what_no_importer_knows_is_one_sentence(content):
     """No exception, no spans, a reason."""
