@@ -5,7 +5,6 @@ A part is what one segment holds of a trace. A trace is found if every condition
 its parts; it is listed by the raw start of the newest part that meets one.
 """
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,9 +19,6 @@ AttributeScalar = str | int | float | bool
 
 RECENT_PARTS = {"trace_parts": 5_000, "span_rows": 1_000}
 """What many traces have is found among so many of the newest parts of traces, or their spans."""
-
-_OVERSAMPLING = 3
-"""Candidate rows per trace asked for: a trace may have several parts, or spans that match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +154,7 @@ def _newest(
     """The newest traces with a row that meets all conditions, and that row's start.
 
     First among the newest rows, which is quick where many match; then, if too few do, among all.
-    One condition on parts is quick as it is.
     """
-    if table == "trace_parts" and len(conditions) <= 1:
-        return _newest_since(engine, table, conditions, wanted, limit, -(2**63))
     recent_parts = RECENT_PARTS[table]
     recent = engine.rows(
         "SELECT min(start_local_ns), count() FROM (SELECT start_local_ns FROM trace_parts"
@@ -184,19 +177,13 @@ def _newest_since(
     limit: int,
     since_ns: int,
 ) -> dict[_Trace, int]:
-    row_limit = limit * _OVERSAMPLING
-    while True:
-        rows = engine.rows(
-            f"SELECT tenant, lower(hex(trace_id)), start_local_ns FROM {table}"
-            f" PREWHERE {_SINCE}{_where([*wanted.always, *conditions])}{_NEWEST}",
-            {**wanted.parameters, "limit": row_limit, "since": since_ns},
-        )
-        found: dict[_Trace, int] = {}
-        for tenant, trace_id, start_ns in rows:
-            found.setdefault((tenant, trace_id), start_ns)
-        if len(found) >= limit or len(rows) < row_limit:
-            return dict(itertools.islice(found.items(), limit))
-        row_limit *= 4
+    rows = engine.rows(
+        f"SELECT tenant, lower(hex(trace_id)), start_local_ns FROM {table}"
+        f" PREWHERE {_SINCE}{_where([*wanted.always, *conditions])}"
+        " ORDER BY start_local_ns DESC LIMIT 1 BY tenant, trace_id LIMIT {limit:UInt32}",
+        {**wanted.parameters, "limit": limit, "since": since_ns},
+    )
+    return {(tenant, trace_id): start_ns for tenant, trace_id, start_ns in rows}
 
 
 def _by_parts(engine: Engine, wanted: _Conditions, limit: int) -> list[_Trace]:
