@@ -86,15 +86,13 @@ class WriteAheadLog:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that the store does not have yet."""
-        with self._lock:
-            return self._sealed_bytes + self._active_size
+        """Bytes that the store does not have yet. Never waits for the disk."""
+        return self._sealed_bytes + self._active_size
 
     @property
     def sealed_count(self) -> int:
-        """Segments that wait for the store."""
-        with self._lock:
-            return len(self._sealed)
+        """Segments that wait for the store. Never waits for the disk."""
+        return len(self._sealed)
 
     def append(self, records: Sequence[LogRecord], *, segment_bytes_max: int) -> None:
         """Writes the records and syncs them to the disk; OSError if none of them is kept.
@@ -129,8 +127,8 @@ class WriteAheadLog:
 
     def remove(self, segment: Segment) -> None:
         """Forgets a segment that the store has."""
+        segment.path.unlink(missing_ok=True)  # slow, and no other segment's business
         with self._lock:
-            segment.path.unlink(missing_ok=True)
             self._drop(segment)
 
     def set_aside(self, segment: Segment) -> Path:

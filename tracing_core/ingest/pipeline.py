@@ -237,8 +237,13 @@ class LogKeeper:
         for segment in self._wal.seal():
             try:
                 self._insert(segment)
-            except (StoreError, StoreClosedError) as error:
+            except (StoreError, StoreClosedError, OSError) as error:
                 _log.error("segment_not_stored", segment=segment.number, error=str(error))
+                self._doubtful.add(segment.number)
+                every = False
+            except Exception:
+                # A bug: this segment stays where it is, and does not keep others from the store.
+                _log.exception("segment_not_stored", segment=segment.number)
                 self._doubtful.add(segment.number)
                 every = False
         return every
