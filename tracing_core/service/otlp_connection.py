@@ -16,6 +16,8 @@ from tracing_core.service.otlp_http import TRACES_PATH, Answer, answer, busy, re
 
 HEAD_BYTES_MAX = 64 * 2**10
 """Request line and headers, and what may come early of the next request."""
+LINGER_S = 5.0
+"""Time that a sender has to read the last answer and to stop sending."""
 _RECEIVE_BYTES = 256 * 2**10
 _HEAD_RECEIVE_BYTES = 4 * 2**10
 _HEAD_END = b"\r\n\r\n"
@@ -91,6 +93,8 @@ class Connection(asyncio.BufferedProtocol):
         self._room = ExitStack()
         self._task: asyncio.Task[None] | None = None
         self._ending = False
+        self._draining = False
+        """The last answer is written; what still comes is dropped."""
         self._last_s = self._loop.time()
 
     # ---- the server's calls ----
@@ -128,7 +132,7 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go: a body's own buffer, if its length is known."""
         del sizehint
-        if self._task is None:
+        if self._task is None and not self._draining:
             if self._body is not None:
                 return memoryview(self._body)[self._filled :]
             if self._head is None:  # most of the body is left for its own buffer
@@ -138,6 +142,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, size: int) -> None:
         """Bytes have come."""
         self._last_s = self._loop.time()
+        if self._draining:
+            return
         if self._task is not None:  # the next request, before this one is answered
             self._early += self._receive[:size]
             if len(self._early) > HEAD_BYTES_MAX and self._transport is not None:
@@ -233,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
         close = not head.keeps_alive or self._ending or head.messages > 1
         self._write(response, close=close)
         self._task = self._head = self._body = None
-        if self._transport is not None and not close:
+        if self._transport is not None and not self._draining:
             self._transport.resume_reading()
             if self._early:
                 self._take_head()
@@ -252,8 +258,11 @@ class Connection(asyncio.BufferedProtocol):
         if close:
             lines.append(b"connection: close")
         self._transport.write(b"\r\n".join(lines) + _HEAD_END + body)
-        if close:
-            self._transport.close()
+        if close and not self._draining:
+            # Closing with unread bytes would reset the connection, and take the answer with it.
+            self._draining = True
+            self._transport.write_eof()
+            self._loop.call_later(LINGER_S, self.abort)
 
 
 _dates: dict[int, bytes] = {}
