@@ -145,9 +145,13 @@ class _FastParser(yaml.cyaml.CParser if yaml.__with_libyaml__ else object):  # t
         """What is not tagged stays so."""
 
 
+_OLD_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
+"""End a line in YAML 1.1, and to libyaml; in YAML 1.2 they do not."""
+
+
 def compose_fast(text: str) -> Node | None:
     """The root as the parser in C sees it; None where the other one has to look at the text."""
-    if not yaml.__with_libyaml__ or _nests_deeply(text):
+    if not yaml.__with_libyaml__ or _nests_deeply(text) or _OLD_LINE_BREAKS.search(text):
         return None
     try:
         with collector_paused():

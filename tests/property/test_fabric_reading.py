@@ -52,6 +52,13 @@ def test_every_scalar_means_the_same_to_both_parsers(scalar: str) -> None:
         assert shape(parse_yaml(text), text) == shape(slowly(text), text)
 
 
+@pytest.mark.parametrize("character", "\x85\u2028\u2029")
+def test_what_ended_a_line_in_yaml_1_1_ends_none(character: str) -> None:
+    """Lines count as YAML 1.2 and editors count them."""
+    text = f"# a{character}b\nversion: 1\nname: x\n"
+    assert shape(parse_yaml(text), text) == shape(slowly(text), text)
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_damaged_text_is_read_alike_by_both_parsers(data: st.DataObject) -> None:
