@@ -3,17 +3,26 @@
 
 `--no-bmv2` leaves it out. The summary says over how many packets both switches were compared, or
 why they were not.
+
+Property tests draw the same examples every time, without a deadline, so that a change fails by
+what it changes and not by chance; HYPOTHESIS_PROFILE=explore looks for new ones.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from tests.support.bmv2_mirror import Mirror
+
+hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1_000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 PROGRAM = "simple_switch_grpc"
 COUNTS = pytest.StashKey[dict[str, int]]()
