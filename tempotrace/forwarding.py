@@ -3,11 +3,13 @@
 
 import os
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from urllib.parse import unquote
 
 from tempotrace.errors import InputError
-from tracing_core.service.forward import Forwarder
-from tracing_core.service.forward_queue import ForwardQueue
+from tracing_core.ingest.log import LogError
+from tracing_core.service.forward import Forwarder, endpoint
+from tracing_core.service.forward_spool import BYTES_MAX, ForwardSpool, FullPolicy
 from tracing_core.store import Store
 
 HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -15,20 +17,30 @@ HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
 def forwarder(
-    url: str | None, store: Store, *, hold_s: float
+    url: str | None,
+    store: Store,
+    log_folder: Path,
+    *,
+    hold_s: float = 0.0,
+    policy: FullPolicy = FullPolicy.DROP_OLDEST,
+    bytes_max: int = BYTES_MAX,
 ) -> AbstractContextManager[Forwarder | None]:
-    """A forwarder that runs while the context lasts; none without a URL."""
+    """A forwarder that runs while the context lasts; none without a URL.
+
+    What waits is kept beside the write-ahead log in `log_folder`.
+    """
     if url is None:
         return nullcontext()
     try:
-        return Forwarder(
-            url,
-            store.corrections.table,
-            headers=parse_headers(os.environ.get(HEADERS_VARIABLE, "")),
-            queue=ForwardQueue(hold_s=hold_s),
-        )
+        endpoint(url)
+        headers = parse_headers(os.environ.get(HEADERS_VARIABLE, ""))
     except ValueError as error:
         raise InputError(f"--forward: {error}") from None
+    try:
+        spool = ForwardSpool(log_folder, hold_s=hold_s, bytes_max=bytes_max, policy=policy)
+    except (LogError, OSError) as error:
+        raise InputError(f"{log_folder}: {error}") from None
+    return Forwarder(url, store.corrections.table, spool, headers=headers)
 
 
 def parse_headers(text: str) -> dict[str, str]:

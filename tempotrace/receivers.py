@@ -54,7 +54,9 @@ def receivers(
     except (LogError, OSError) as error:
         raise InputError(f"{log_folder}: {error}") from None
     with ExitStack() as stack:
-        keeper = LogKeeper(log, store.spans)
+        keeper = LogKeeper(
+            log, store.spans, hand_over=None if forward is None else forward.spool.hand_over
+        )
         stack.callback(keeper.close)
         ingest = make_ingest(store, keeper=keeper, forward=forward)
         places = [

@@ -20,6 +20,7 @@ from tempotrace.interrupt import Interrupts
 from tempotrace.live_follower import LiveFollower, Reload
 from tempotrace.receivers import LOG_FOLDER, receivers
 from tempotrace.service import is_url, open_store, start_service
+from tracing_core.service.forward_spool import BYTES_MAX, FullPolicy
 from tracing_core.store import links_of, nodes_of
 
 RETENTION_DAYS = 30
@@ -87,6 +88,18 @@ def serve(
         float,
         typer.Option("--forward-hold", min=0, help="Seconds that spans wait for corrections."),
     ] = 0.0,
+    forward_full: Annotated[
+        FullPolicy,
+        typer.Option(
+            "--forward-full",
+            help="When more would wait for the receiver than --forward-disk allows: give up the "
+            "oldest copies, or ask senders to come again.",
+        ),
+    ] = FullPolicy.DROP_OLDEST,
+    forward_disk_mib: Annotated[
+        int,
+        typer.Option("--forward-disk", min=1, help="MiB that may wait for the receiver."),
+    ] = BYTES_MAX // 2**20,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = DEFAULT_PORT,
 ) -> None:
@@ -128,11 +141,19 @@ def serve(
             model = fabric_model(description)
             store.fabric.replace(nodes_of(model), links_of(model))
         interrupts.check()
+        log_folder = log_folder or Path(store_place or temporary) / LOG_FOLDER
         with (
-            forwarder(forward, store, hold_s=forward_hold_s) as forwarding,
+            forwarder(
+                forward,
+                store,
+                log_folder,
+                hold_s=forward_hold_s,
+                policy=forward_full,
+                bytes_max=forward_disk_mib * 2**20,
+            ) as forwarding,
             receivers(
                 store,
-                log_folder or Path(store_place or temporary) / LOG_FOLDER,
+                log_folder,
                 host,
                 grpc_port=otlp_grpc_port,
                 http_port=otlp_http_port,

@@ -72,7 +72,7 @@ class WriteAheadLog:
         self._now_ns = now_ns
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
-        self._owner = self._own(folder)
+        self._owner = own_folder(folder)
         self.writer = self._read_writer()
         self._file: int | None = None
         self._active: Segment | None = None
@@ -159,7 +159,7 @@ class WriteAheadLog:
             self._allocate(SEGMENT_HEADER_SIZE)
             _write_all(self._file, [segment_header(number, self.writer)], 0)
             os.fdatasync(self._file)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError:
             os.close(self._file)
             self._file = self._active = None
@@ -229,21 +229,11 @@ class WriteAheadLog:
             temporary = path.with_suffix(".new")
             temporary.write_text(f"{secrets.randbits(63)}\n", encoding="ascii")
             temporary.rename(path)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         try:
             return int(path.read_text(encoding="ascii"))
         except ValueError as error:
             raise LogError(f"{path}: expected a number") from error
-
-    @staticmethod
-    def _own(folder: Path) -> int:
-        file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(file)
-            raise LogError(f"{folder}: another process owns this write-ahead log") from error
-        return file
 
 
 def read_segment(segment: Segment) -> SegmentContent:
@@ -273,9 +263,21 @@ def _write_all(file: int, parts: list[bytes], offset: int) -> None:
                 buffers[0] = memoryview(buffers[0])[written:]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def own_folder(folder: Path) -> int:
+    """A descriptor that keeps other processes out until it is closed; `LogError` if one is in."""
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        raise LogError(f"{folder}: another process owns this folder") from error
+    return file

@@ -71,11 +71,14 @@ class LogKeeper:
         spans: SpanStore,
         *,
         limits: IngestLimits | None = None,
+        hand_over: Callable[[Segment], None] | None = None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        """`hand_over` gets each segment before it is stored, and again if that fails."""
         self._wal = log
         self._spans = spans
         self._limits = limits or IngestLimits()
+        self._hand_over = hand_over
         self._now_ns = now_ns
         self._waiting: deque[tuple[LogRecord, Done]] = deque()
         self._waiting_bytes = 0
@@ -236,6 +239,8 @@ class LogKeeper:
         every = True
         for segment in self._wal.seal():
             try:
+                if self._hand_over is not None:
+                    self._hand_over(segment)
                 self._insert(segment)
             except (StoreError, StoreClosedError, OSError) as error:
                 _log.error("segment_not_stored", segment=segment.number, error=str(error))

@@ -38,7 +38,7 @@ def create_app(
 
     Without an `ingest` of the caller's, each request is stored before it is acknowledged.
     """
-    ingest = ingest or make_ingest(store, forward=forward)
+    ingest = ingest or make_ingest(store)
     app = FastAPI(
         title="TempoTrace",
         version=API_VERSION,
@@ -77,7 +77,7 @@ def make_ingest(
     """What takes requests, from all transports, into `keeper`, else straight into the store."""
     keeper = keeper or DirectKeeper(store.spans)
     if forward is not None:
-        keeper = ForwardingKeeper(keeper, forward)
+        keeper = ForwardingKeeper(keeper, forward.spool)
     return Ingest(keeper, limit_bytes=limit_bytes)
 
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes spans on to a Collector, Jaeger or Tempo over OTLP/HTTP, annotated with corrected time.
 
-One thread sends, in order. While the receiver is away or asks for patience, requests wait; when
-the queue is full, senders get 503 and come again. A copy is lost only when the receiver refuses it
-for good, or when the service ends while it waits: the spans themselves are in the store.
+One thread sends, in order, what waits on the disk, at least once: a request leaves the disk when
+the receiver has answered it. While the receiver is away or asks for patience, requests wait, over
+restarts too; how much may wait, and what happens beyond it, is the spool's policy.
 """
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,11 +23,11 @@ from tracing_core.ingest import BusyError, Keeper
 from tracing_core.ingest.keeper import Done
 from tracing_core.otlp import CONTENT_TYPE_PROTOBUF, Admitted
 from tracing_core.otlp.retry import Delivery, delivery, wait_s
-from tracing_core.service.forward_queue import ForwardCounters, ForwardQueue
+from tracing_core.service.forward_spool import ForwardSpool, Waiting
 
 SEND_TIMEOUT_S = 30.0
 DRAIN_S = 5.0
-"""Time that waiting requests get when the service ends."""
+"""Time that waiting requests get when the service ends; what is left goes at the next start."""
 TRACES_PATH = "/v1/traces"
 
 _log = structlog.get_logger(__name__)
@@ -44,62 +45,58 @@ def endpoint(url: str) -> str:
     return url.rstrip("/") + TRACES_PATH if parts.path in ("", "/") else url
 
 
+@dataclass(slots=True, kw_only=True)
+class ForwardCounters:
+    """What became of requests and spans since the start."""
+
+    request_count: int = 0
+    """Delivered requests."""
+    span_count: int = 0
+    """Spans in them."""
+    rejected_span_count: int = 0
+    """Spans that the receiver refused, by its partial success."""
+    refused_request_count: int = 0
+    """Requests that the receiver will never take, and whose copies were given up."""
+    repetition_count: int = 0
+    last_error: str = ""
+
+
 class Forwarder:
-    """The sending thread and its queue."""
+    """The sending thread."""
 
     def __init__(
         self,
         url: str,
         table: Callable[[], CorrectionTable],
+        spool: ForwardSpool,
         *,
         headers: dict[str, str] | None = None,
-        queue: ForwardQueue | None = None,
     ) -> None:
         """`table` gives the corrections in force when a request is sent."""
         self.url = endpoint(url)
+        self.spool = spool
         self._table = table
-        self._queue = ForwardQueue() if queue is None else queue
-        self._changed = threading.Condition()
+        self._changed = spool.changed
         self._ending_s: float | None = None
-        """When waiting requests are given up, once the service ends."""
+        """When sending stops, once the service ends."""
         self._client = httpx.Client(timeout=SEND_TIMEOUT_S, trust_env=False, headers=headers)
         self.counters = ForwardCounters()
         self._thread = threading.Thread(target=self._run, name="forward", daemon=True)
-
-    @property
-    def has_room(self) -> bool:
-        """False while the queue is full; ask before a request is acknowledged."""
-        with self._changed:
-            room = self._queue.has_room
-            self.counters.full_count += not room
-        return room
-
-    @property
-    def queued_bytes(self) -> int:
-        """Size of all requests that wait."""
-        with self._changed:
-            return self._queue.size_bytes
-
-    def offer(self, body: bytes) -> None:
-        """Queues a protobuf ExportTraceServiceRequest."""
-        with self._changed:
-            self._queue.put(body, time.monotonic())
-            self._changed.notify()
 
     def start(self) -> None:
         """Begins to send."""
         self._thread.start()
 
     def stop(self, drain_s: float = DRAIN_S) -> None:
-        """Sends what waits, for at most `drain_s`, then ends."""
+        """Sends what waits, for at most `drain_s`; the rest stays on the disk."""
         with self._changed:
             self._ending_s = time.monotonic() + drain_s
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join()
         self._client.close()
-        self.counters.lost_request_count = len(self._queue)
-        if len(self._queue):
-            _log.error("forward_requests_lost", count=len(self._queue), url=self.url)
+        if not self.spool.is_empty:
+            _log.warning("forward_waits_on_disk", bytes=self.spool.size_bytes, url=self.url)
+        self.spool.close()
 
     def __enter__(self) -> "Forwarder":
         self.start()
@@ -111,33 +108,29 @@ class Forwarder:
     def _run(self) -> None:
         repetition = 0
         while True:
-            body = self._next()
-            if body is None:
+            waiting = self._next()
+            if waiting is None:
                 return
-            outcome, pause_s = self._send(body, repetition)
+            outcome, pause_s = self._send(waiting.body, repetition)
             if outcome is not Delivery.REPEAT:
-                with self._changed:
-                    self._queue.remove()
+                self.spool.done(waiting)
                 repetition = 0
             elif not self._pause(pause_s):
                 return
             else:
                 repetition += 1
 
-    def _next(self) -> bytes | None:
+    def _next(self) -> Waiting | None:
         """Waits for a request's turn; None when the service ends."""
         with self._changed:
             while True:
-                now_s = time.monotonic()
-                body, wait = self._queue.due(now_s)
-                if self._ending_s is not None:
-                    if not len(self._queue) or now_s >= self._ending_s:
-                        return None
-                    if body is None:  # the hold is over when the service ends
-                        body, _ = self._queue.due(float("inf"))
-                if body is not None:
-                    return body
-                self._changed.wait(wait)
+                is_ending = self._ending_s is not None
+                if self._ending_s is not None and time.monotonic() >= self._ending_s:
+                    return None
+                waiting, wait_s = self.spool.due(ignore_hold=is_ending)
+                if waiting is not None or is_ending:
+                    return waiting
+                self._changed.wait(wait_s)
 
     def _pause(self, pause_s: float) -> bool:
         """Waits before a repetition; False if the service ends before that is over."""
@@ -150,7 +143,13 @@ class Forwarder:
         return self._ending_s is None or time.monotonic() < self._ending_s
 
     def _send(self, body: bytes, repetition: int) -> tuple[Delivery, float]:
-        annotated, span_count = annotate_request(body, self._table())
+        try:
+            annotated, span_count = annotate_request(body, self._table())
+        except Exception as error:  # a bug: this copy does not keep others from being sent
+            _log.exception("forward_not_annotated")
+            return self._refused(f"not annotated: {error}")
+        if not span_count:
+            return Delivery.DELIVERED, 0.0
         try:
             response = self._client.post(
                 self.url, content=annotated, headers={"content-type": CONTENT_TYPE_PROTOBUF}
@@ -162,15 +161,18 @@ class Forwarder:
             status = f"{response.status_code} {response.reason_phrase}"
             return self._repeat(status, response.headers.get("retry-after"), repetition)
         if outcome is Delivery.REFUSED:
-            self.counters.refused_request_count += 1
-            self.counters.last_error = f"{response.status_code} {response.text[:200]}"
             _log.error("forward_refused", status=response.status_code, spans=span_count)
-            return outcome, 0.0
+            return self._refused(f"{response.status_code} {response.text[:200]}")
         rejected = _rejected_count(response.content)
         self.counters.request_count += 1
         self.counters.span_count += span_count - rejected
         self.counters.rejected_span_count += rejected
         return outcome, 0.0
+
+    def _refused(self, error: str) -> tuple[Delivery, float]:
+        self.counters.refused_request_count += 1
+        self.counters.last_error = error
+        return Delivery.REFUSED, 0.0
 
     def _repeat(
         self, error: str, retry_after: str | None, repetition: int
@@ -191,24 +193,18 @@ def _rejected_count(answer: bytes) -> int:
 
 
 class ForwardingKeeper:
-    """Keeps requests and passes them on; asks senders to wait while the receiver cannot keep up."""
+    """Keeps requests; asks senders to wait where the spool's policy says so."""
 
-    def __init__(self, keeper: Keeper, forwarder: Forwarder) -> None:
+    def __init__(self, keeper: Keeper, spool: ForwardSpool) -> None:
         self._keeper = keeper
-        self._forwarder = forwarder
+        self._spool = spool
         self.blocking = keeper.blocking
 
     def keep(self, admitted: Admitted, *, tenant: str, done: Done) -> None:
-        """Keeps the request, and queues it once it is safe."""
-        if not self._forwarder.has_room:
+        """Keeps the request, if its copy has room too."""
+        if not self._spool.has_room():
             raise BusyError("the receiver that spans are passed on to cannot keep up")
-
-        def pass_on(error: Exception | None) -> None:
-            if error is None and admitted.span_count:
-                self._forwarder.offer(admitted.body)
-            done(error)
-
-        self._keeper.keep(admitted, tenant=tenant, done=pass_on)
+        self._keeper.keep(admitted, tenant=tenant, done=done)
 
     def settle(self, timeout_s: float) -> bool:
         """As of the keeper itself."""

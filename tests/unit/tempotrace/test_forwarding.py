@@ -42,10 +42,11 @@ def test_headers_that_cannot_be_read_name_the_variable(text):
         parse_headers(text)
 
 
-def test_without_a_receiver_there_is_no_forwarder():
-    """No thread, no route."""
-    with Store.open() as store, forwarder(None, store, hold_s=0) as found:
+def test_without_a_receiver_there_is_no_forwarder(tmp_path):
+    """No thread, no route, no folder."""
+    with Store.open() as store, forwarder(None, store, tmp_path) as found:
         assert found is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_address_that_is_none_ends_serve_in_one_line(fabric, tmp_path):
