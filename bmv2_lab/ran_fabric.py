@@ -7,8 +7,8 @@ from typing import Protocol
 from bmv2_lab.simulator.collective import RingJob
 from bmv2_lab.simulator.faults import FaultInjector
 from bmv2_lab.simulator.host_node import HostNode
+from bmv2_lab.simulator.lab_result import LabResult
 from bmv2_lab.simulator.rdma import RdmaHost
-from bmv2_lab.simulator.virtual_fabric import LabResult
 from bmv2_lab.truth import Truth
 
 

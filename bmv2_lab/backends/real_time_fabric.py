@@ -22,10 +22,15 @@ from bmv2_lab.backends.variant import MARGIN_NS
 from bmv2_lab.draw import DrawnFabric, Stream, stream
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
-from bmv2_lab.simulator.collective import RingJob
 from bmv2_lab.simulator.host_node import HostNode
-from bmv2_lab.simulator.rdma import RdmaHost, Transfer
-from bmv2_lab.simulator.virtual_fabric import STEP_GAP_NS, STEP_START_NS, LabResult
+from bmv2_lab.simulator.lab_result import LabResult
+from bmv2_lab.simulator.rdma import Transfer
+from bmv2_lab.simulator.training_jobs import (
+    rdma_hosts,
+    ring_jobs,
+    schedule_steps,
+    transfers_planned,
+)
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.ptp_log import exchange_line
@@ -74,9 +79,10 @@ class RealTimeFabric:
         }
         self.host_nodes: dict[str, HostNode] = {**self._real_hosts}
         self._capture(network)
-        self.endpoints = self._make_endpoints()
-        self.jobs = self._make_jobs()
-        self.injector = self._schedule_steps()
+        self.endpoints = rdma_hosts(self.engine, scenario, seed, self._fabric, self.host_nodes)
+        self.jobs = ring_jobs(self.engine, scenario, seed, self._fabric, self.endpoints)
+        self.injector = self._inject()
+        schedule_steps(self.jobs, scenario, self.injector.on_transfer)
         for start_ns in scenario.window_starts_ns:
             self.engine.at(start_ns + scenario.window_ns // 2, self._observe_truth)
 
@@ -160,58 +166,15 @@ class RealTimeFabric:
         if self.on_transmitter is not None:
             self.on_transmitter(name, self.engine.now_ns)
 
-    def _make_endpoints(self) -> dict[str, RdmaHost]:
-        roce = self._fabric.qos.class_named("roce")
-        assert roce is not None, "the lab's fabric has a RoCE class"
-        return {
-            name: RdmaHost(
-                self.engine,
-                node,
-                dscp=roce.dscp,
-                rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
-                retransmit_ns=self.scenario.retransmit_ns,
-                spraying=self.scenario.spraying,
-            )
-            for index, (name, node) in enumerate(self.host_nodes.items())
-        }
-
-    def _make_jobs(self) -> list[RingJob]:
-        slow = self.scenario.straggler
-        stalls_ns = {} if slow is None else {slow.host: slow.stall_ns}
-        return [
-            RingJob(
-                self.engine,
-                tenant.name,
-                tuple(host for host in self._fabric.hosts if host.tenant == tenant.name),
-                self.endpoints,
-                qps_per_peer=self.scenario.qps_per_peer,
-                packets_per_message=self.scenario.packets_per_message,
-                payload_bytes=self.scenario.payload_bytes,
-                rng=stream(self._seed, Stream.TRAFFIC, index),
-                traffic=self.scenario.traffic,
-                stalls_ns=stalls_ns,
-            )
-            for index, tenant in enumerate(self._fabric.tenants)
-        ]
-
-    def _schedule_steps(self) -> SoftwareFaults:
-        scenario = self.scenario
-        steps = len(scenario.window_starts_ns) * scenario.steps_per_window
-        injector = SoftwareFaults(
+    def _inject(self) -> SoftwareFaults:
+        return SoftwareFaults(
             self.engine,
-            scenario,
+            self.scenario,
             self._fabric,
             self._software_scale,
-            transfers_planned=steps * len(self._fabric.hosts) * 2 * scenario.qps_per_peer,
+            transfers_planned=transfers_planned(self.scenario, self._fabric),
             rng=stream(self._seed, Stream.FAULTS),
         )
-        for start_ns in scenario.window_starts_ns:
-            for step in range(scenario.steps_per_window):
-                for job in self.jobs:
-                    job.schedule_step(
-                        start_ns + STEP_START_NS + step * STEP_GAP_NS, injector.on_transfer
-                    )
-        return injector
 
     def _observe_truth(self) -> None:
         now_ns = self.engine.now_ns

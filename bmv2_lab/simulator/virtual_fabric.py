@@ -11,7 +11,6 @@ from bmv2_lab.draw import DrawnFabric, Stream, stream
 from bmv2_lab.scenarios import Scenario
 from bmv2_lab.simulator.background import BackgroundLoad
 from bmv2_lab.simulator.clocks import SteeredClock
-from bmv2_lab.simulator.collective import RingJob
 from bmv2_lab.simulator.egress_port import EgressPort
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.faults import FaultInjector
@@ -19,9 +18,14 @@ from bmv2_lab.simulator.host_node import HostNode
 from bmv2_lab.simulator.lab_result import LabResult
 from bmv2_lab.simulator.lossless_port import LosslessPort
 from bmv2_lab.simulator.pfc import LOSSLESS_QUEUE, REACTION_NS, PfcAccount
-from bmv2_lab.simulator.rdma import RdmaHost
 from bmv2_lab.simulator.switch_node import INGRESS_PROCESSING_NS, SwitchNode
 from bmv2_lab.simulator.timing import Timing
+from bmv2_lab.simulator.training_jobs import (
+    rdma_hosts,
+    ring_jobs,
+    schedule_steps,
+    transfers_planned,
+)
 from bmv2_lab.simulator.wire import Receive, Wire
 from bmv2_lab.standing_events import standing_events
 from bmv2_lab.switch import EmbeddedSwitch
@@ -29,18 +33,9 @@ from bmv2_lab.truth import TrueClockReading, TrueWindow, Truth
 from controller.fabric import Link, LinkEnd, cabling
 from controller.routing import collector_ports
 
-STEP_GAP_NS = 480_000_000
-"""Between the starts of two steps in one window."""
-STEP_START_NS = 20_000_000
-"""From a window's start to its first step."""
 OBSERVE_NS = 50_000_000
 """Between two looks at all clocks for scoring."""
 BPS_PER_GBPS = 1_000_000_000
-CNP_DSCP = 46
-"""Congestion notifications are control traffic: they must not wait behind what they are about."""
-
-
-__all__ = ["STEP_GAP_NS", "STEP_START_NS", "LabResult", "VirtualFabric"]
 
 
 class VirtualFabric:
@@ -72,10 +67,9 @@ class VirtualFabric:
             host.name: SteeredClock(drawn.oscillators[host.name]) for host in self._fabric.hosts
         }
         self.switch_nodes = self._make_switches(switches)
+        line_rate_bps = scenario.speed_gbps * BPS_PER_GBPS
         self.host_nodes = {
-            host.name: HostNode(
-                self.engine, host.name, self.phcs[host.name], scenario.speed_gbps * BPS_PER_GBPS
-            )
+            host.name: HostNode(self.engine, host.name, self.phcs[host.name], line_rate_bps)
             for host in self._fabric.hosts
         }
         self.wires: dict[LinkEnd, Wire] = {}
@@ -94,9 +88,17 @@ class VirtualFabric:
             self.switch_nodes,
             self.result,
         )
-        self.endpoints = self._make_endpoints()
-        self.jobs = self._make_jobs()
-        self.injector = self._schedule_steps()
+        self.endpoints = rdma_hosts(
+            self.engine,
+            scenario,
+            seed,
+            self._fabric,
+            self.host_nodes,
+            line_rate_bps=line_rate_bps if scenario.lossless is not None else None,
+        )
+        self.jobs = ring_jobs(self.engine, scenario, seed, self._fabric, self.endpoints)
+        self.injector = self._inject()
+        schedule_steps(self.jobs, scenario, self.injector.on_transfer)
         for start_ns in scenario.window_starts_ns:
             self.engine.at(start_ns + scenario.window_ns // 2, self._observe_centre)
         if scenario.estimate_limits:
@@ -234,62 +236,15 @@ class VirtualFabric:
         node = self.switch_nodes[end.node]
         return node.receive, INGRESS_PROCESSING_NS, self._fabric.switch(end.node).model
 
-    def _make_endpoints(self) -> dict[str, RdmaHost]:
-        roce = self._fabric.qos.class_named("roce")
-        assert roce is not None, "the lab's fabric has a RoCE class"
-        under_control = self.scenario.lossless is not None
-        line_rate_bps = self.scenario.speed_gbps * BPS_PER_GBPS if under_control else None
-        return {
-            name: RdmaHost(
-                self.engine,
-                node,
-                dscp=roce.dscp,
-                rng=stream(self._seed, Stream.TRAFFIC, 100 + index),
-                retransmit_ns=self.scenario.retransmit_ns,
-                spraying=self.scenario.spraying,
-                line_rate_bps=line_rate_bps,
-                cnp_dscp=CNP_DSCP,
-            )
-            for index, (name, node) in enumerate(self.host_nodes.items())
-        }
-
-    def _make_jobs(self) -> list[RingJob]:
-        slow = self.scenario.straggler
-        stalls_ns = {} if slow is None else {slow.host: slow.stall_ns}
-        return [
-            RingJob(
-                self.engine,
-                tenant.name,
-                tuple(host for host in self._fabric.hosts if host.tenant == tenant.name),
-                self.endpoints,
-                qps_per_peer=self.scenario.qps_per_peer,
-                packets_per_message=self.scenario.packets_per_message,
-                payload_bytes=self.scenario.payload_bytes,
-                rng=stream(self._seed, Stream.TRAFFIC, index),
-                traffic=self.scenario.traffic,
-                stalls_ns=stalls_ns,
-            )
-            for index, tenant in enumerate(self._fabric.tenants)
-        ]
-
-    def _schedule_steps(self) -> FaultInjector:
-        scenario = self.scenario
-        steps = len(scenario.window_starts_ns) * scenario.steps_per_window
-        injector = FaultInjector(
+    def _inject(self) -> FaultInjector:
+        return FaultInjector(
             self.engine,
-            scenario,
+            self.scenario,
             self._fabric,
             self.switch_nodes,
-            transfers_planned=steps * len(self._fabric.hosts) * 2 * scenario.qps_per_peer,
+            transfers_planned=transfers_planned(self.scenario, self._fabric),
             rng=stream(self._seed, Stream.FAULTS),
         )
-        for start_ns in scenario.window_starts_ns:
-            for step in range(scenario.steps_per_window):
-                for job in self.jobs:
-                    job.schedule_step(
-                        start_ns + STEP_START_NS + step * STEP_GAP_NS, injector.on_transfer
-                    )
-        return injector
 
     def _report_sent(self, frame: bytes) -> None:
         nuisance = self.scenario.nuisance
