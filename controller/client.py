@@ -34,11 +34,11 @@ from controller.findings import (
 )
 from controller.garbage import few_collections
 from controller.held_switch import HeldSwitch
-from controller.p4info_codec import table_sizes
-from controller.pipeline import Pipeline, load_pipeline
+from controller.pipeline import Pipeline
+from controller.programs import Programs
 from controller.reconcile import Update
 from controller.rollout import Note, PipelineChange
-from controller.session import SwitchSession, open_session, program_schema
+from controller.session import SwitchSession, open_session
 from controller.switch_error import SwitchError
 
 __all__ = [
@@ -72,8 +72,9 @@ async def deploy(
     pipeline_change: leave to replace a pipeline that a switch runs; None: such a switch is an
     error. note: is told how such a change goes.
     """
-    schema = program_schema(pipeline or load_pipeline())
-    deployment = Deployment(fabric, schema, findings, access, addresses or {})
+    deployment = Deployment(
+        fabric, Programs.of_pipeline(pipeline), findings, access, addresses or {}
+    )
     with few_collections():
         return await _deploy(deployment, pipeline_change, note)
 
@@ -102,8 +103,9 @@ async def write_link_delays(
     def updates(switch: Switch, actual: Mapping[EntryKey, Entry]) -> list[Update]:
         return link_delay_updates(fabric, switch, link_delays, actual)
 
-    schema = program_schema(pipeline or load_pipeline())
-    deployment = Deployment(fabric, schema, NO_FINDINGS, access, addresses or {})
+    deployment = Deployment(
+        fabric, Programs.of_pipeline(pipeline), NO_FINDINGS, access, addresses or {}
+    )
     return await _write_part(deployment, LINK_DELAY_NAMES, updates)
 
 
@@ -119,9 +121,12 @@ async def write_routes(
 
     Only buckets that led to a failed port are rewritten, or return to a port that works again.
     """
-    schema = program_schema(pipeline or load_pipeline())
     deployment = Deployment(
-        fabric, schema, Findings(failed_links=failed_links), access, addresses or {}
+        fabric,
+        Programs.of_pipeline(pipeline),
+        Findings(failed_links=failed_links),
+        access,
+        addresses or {},
     )
 
     def updates(switch: Switch, actual: Mapping[EntryKey, Entry]) -> list[Update]:
@@ -136,7 +141,7 @@ async def _write_part(
     updates_of: Callable[[Switch, Mapping[EntryKey, Entry]], list[Update]],
 ) -> UpdateResult:
     async def prepare(switch: Switch, held: HeldSwitch) -> None:
-        if await held.session.pipeline_cookie() != deployment.schema.p4cookie:
+        if await held.session.pipeline_cookie() != deployment.schema_of(switch.name).p4cookie:
             raise SwitchError(switch=switch.name, message="it runs another pipeline; deploy first")
         deployment.updates[switch.name] = updates_of(switch, await held.read(names))
 
@@ -158,10 +163,11 @@ async def compare(
     access: Access = DEFAULT_ACCESS,
 ) -> FabricDifference:
     """Read all switches and compare; writes nothing and takes no switch from its controller."""
-    schema = program_schema(pipeline or load_pipeline())
-    target = Target.of(fabric, findings, table_sizes(schema))
+    programs = Programs.of_pipeline(pipeline)
+    target = Target.of(fabric, findings, programs.sizes(fabric))
 
     async def one(switch: Switch, address: str) -> SwitchDifference:
+        schema = programs.of(fabric, switch)
         async with open_session(
             name=switch.name,
             address=address,

@@ -17,9 +17,11 @@ from controller.deploy_result import SwitchResult
 from controller.draining import neighbours
 from controller.entries import EntryKey
 from controller.fabric import Fabric, Switch, programmed_switches
+from controller.fabric_treatment import require_equal_treatment
 from controller.findings import Findings, Target
 from controller.held_switch import HeldSwitch, each, write_in_rounds
-from controller.p4info_codec import overfull, table_sizes
+from controller.p4info_codec import overfull
+from controller.programs import Programs
 from controller.reconcile import Operation, Update
 from controller.rollout import Note, PipelineChange, roll_out, rollout_order
 from controller.rollout_steps import RolloutSteps, lead_around, not_drainable
@@ -37,17 +39,18 @@ class Deployment:
     def __init__(
         self,
         fabric: Fabric,
-        schema: fy.P4Schema,
+        programs: Programs,
         findings: Findings,
         access: Access,
         addresses: Mapping[str, str],
     ) -> None:
+        require_equal_treatment(fabric)
         self.fabric = fabric
-        self.schema = schema
+        self.programs = programs
         self.findings = findings
         self.access = access
         self.addresses = addresses
-        self.target = Target.of(fabric, findings, table_sizes(schema))
+        self.target = Target.of(fabric, findings, programs.sizes(fabric))
         self.held: dict[str, HeldSwitch] = {}
         """Switches that we are primary of and that have not failed."""
         self.updates: dict[str, list[Update]] = {}
@@ -65,6 +68,10 @@ class Deployment:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
+    def schema_of(self, name: str) -> fy.P4Schema:
+        """The program that the switch of this name is to run."""
+        return self.programs.of(self.fabric, self.fabric.switch(name))
+
     def fail(self, errors: Iterable[SwitchError]) -> None:
         """Switches that drop out."""
         for error in errors:
@@ -76,16 +83,17 @@ class Deployment:
         """Be primary of every switch, and prepare each."""
 
         async def one(switch: Switch, address: str) -> None:
+            schema = self.programs.of(self.fabric, switch)
             session = await self._stack.enter_async_context(
                 open_session(
                     name=switch.name,
                     address=address,
                     device_id=switch.device_id,
-                    schema=self.schema,
+                    schema=schema,
                     access=self.access,
                 )
             )
-            check_room(switch, self.target, self.schema)
+            check_room(switch, self.target, schema)
             await _take_charge(session, address, self.access.election_id)
             held = HeldSwitch(switch.name, session)
             await prepare(switch, held)
@@ -97,7 +105,7 @@ class Deployment:
     async def prepare_whole(self, switch: Switch, held: HeldSwitch) -> None:
         """Push the pipeline where there is none, and find out what must be written."""
         cookie = await held.session.pipeline_cookie()
-        if cookie not in (None, self.schema.p4cookie):
+        if cookie not in (None, self.programs.of(self.fabric, switch).p4cookie):
             self.others.append(switch.name)
             return
         if cookie is None:

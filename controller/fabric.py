@@ -29,7 +29,7 @@ from controller.fabric_telemetry import (
     Watchlist,
     WatchTraffic,
 )
-from controller.targets import BMV2, NO_PROGRAM
+from controller.targets import BMV2, NO_PROGRAM, DeviceConfigFormat
 from correction.model import ClockKind, StampPoint
 
 __all__ = [
@@ -121,6 +121,8 @@ class DeviceModel:
     stamp_points: tuple[StampPoints, ...]
     target: str = BMV2.name
     """What the P4 program was compiled for (`targets.py`); of no meaning for a NIC."""
+    device_config: DeviceConfigFormat = DeviceConfigFormat.STRATUM
+    """How its P4Runtime server wants the program; of no meaning but for a Tofino."""
     egress_stamp_width_bits: int | None = None
     """Width of egress stamps, where it is less: Tofino 1 tells 18 bits of the dequeue time."""
     stamp_origin: StampOrigin = StampOrigin.ARBITRARY

@@ -36,7 +36,7 @@ from controller.fabric_build_telemetry import (
 )
 from controller.fabric_qos import EcnProfile, QosMaps
 from controller.fabric_telemetry import EthernetPtp
-from controller.targets import BMV2
+from controller.targets import BMV2, DeviceConfigFormat
 from controller.telemetry.dialect import STANDARD
 from correction.model import UNCALIBRATED_NS, ClockKind, StampPoint
 
@@ -128,6 +128,9 @@ def _model(node: Node) -> DeviceModel:
         dialect=node.get("dialect", STANDARD.name),
         ptp_role=PtpRole(node.get("ptp_role", "none")),
         target=node.get("target", BMV2.name),
+        device_config=DeviceConfigFormat(
+            node.get("device_config", DeviceConfigFormat.STRATUM.value)
+        ),
         stamp_unit_ns=node["stamp_unit_ns"],
         stamp_width_bits=node["stamp_width_bits"],
         egress_stamp_width_bits=node.get("egress_stamp_width_bits"),

@@ -28,6 +28,7 @@ from controller.fabric_dump_telemetry import (
     watchlist_fields,
 )
 from controller.fabric_telemetry import EthernetPtp
+from controller.targets import DeviceConfigFormat
 from controller.yaml_text import Fields, flow, flow_list, item, scalar, truth
 from correction.model import ClockKind, StampPoint
 
@@ -135,6 +136,8 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
     yield f"    dialect: {scalar(model.dialect)}"
     if model.kind is ClockKind.SWITCH:
         yield f"    target: {model.target}"
+    if model.device_config is not DeviceConfigFormat.STRATUM:
+        yield f"    device_config: {model.device_config.value}"
     yield f"    ptp_role: {model.ptp_role.value}"
     yield f"    stamp_unit_ns: {model.stamp_unit_ns}"
     yield f"    stamp_width_bits: {model.stamp_width_bits}"

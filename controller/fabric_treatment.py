@@ -3,8 +3,8 @@
 
 A marked packet has another DSCP and, in mode md, grows at every hop. A switch that puts the marked
 DSCP into another queue, PFC priority or ECN profile, or whose MTU the packet outgrows, makes what
-is measured differ from what is there, and may drop what would not have been dropped. Pure; used
-before anything is written (`tempotrace deploy plan`, `apply`).
+is measured differ from what is there, and may drop what would not have been dropped. Pure; asked
+before anything is written, by whatever writes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,36 @@ from controller.fabric_telemetry import Watchlist, WatchMode, WatchTraffic
 from controller.link_mtu import LinkMtu, MtuTable
 from controller.paths import switch_graph
 from controller.routing import attached_hosts
-from controller.yaml_positions import KeyPath
+from controller.yaml_positions import KeyPath, format_key
 
 NAMES_SHOWN_MAX = 4
 """Switches and classes that one line names."""
 INT_HEADER_BYTES = 16
 """Shim and INT header (INT v2.1 section 5.3)."""
 WORD_BYTES = 4
+
+
+class UnequalTreatmentError(ValueError):
+    """A fabric that treats marked and unmarked packets differently; `str()` is a line for each
+    difference."""
+
+    def __init__(self, problems: Iterable[FabricProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{format_key(one.path)}: {one.text()}" for one in self.problems)
+
+
+def require_equal_treatment(fabric: Fabric) -> None:
+    """UnequalTreatmentError for a fabric that `unequal_treatment` finds something in.
+
+    Whatever writes to switches calls this itself: shells check when they read the file, so that
+    they can name lines, but nobody gets past it.
+    """
+    problems = tuple(unequal_treatment(fabric))
+    if problems:
+        raise UnequalTreatmentError(problems)
 
 
 def unequal_treatment(fabric: Fabric) -> Iterator[FabricProblem]:

@@ -48,8 +48,8 @@ class Target:
     fabric: Fabric
     routes: RouteTable
     link_delays: LinkDelays | None
-    sizes: Mapping[str, int]
-    """Entries that each table has room for; those that are not named have enough."""
+    sizes: Mapping[str, Mapping[str, int]]
+    """Entries that each table has room for, by device model; what is not named has enough."""
     mtus: MtuTable | None = field(default=None, compare=False, repr=False)
     """Of all links, looked up once."""
     _entries: dict[str, dict[EntryKey, Entry]] = field(
@@ -61,7 +61,7 @@ class Target:
         cls,
         fabric: Fabric,
         findings: Findings,
-        sizes: Mapping[str, int] = MappingProxyType({}),
+        sizes: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
         *,
         before: "Target | None" = None,
     ) -> Self:
@@ -117,7 +117,8 @@ class Target:
                 if name not in foreign and (names is None or name in names)
             }
 
-        return reconcile(ours(self.entries(switch_name)), ours(actual), self.sizes)
+        sizes = self.sizes.get(self.fabric.switch(switch_name).model, {}) if self.sizes else {}
+        return reconcile(ours(self.entries(switch_name)), ours(actual), sizes)
 
 
 def link_delay_updates(

@@ -33,7 +33,6 @@ CLONE_SESSION_INGRESS = 1
 """Reports of a sink: the packet as it was received, with its INT stack; and of drops."""
 CLONE_SESSION_EGRESS = 2
 """Postcards: this node's own view of a packet."""
-CLONE_INSTANCE = 1
 
 DESTINATION_BUCKET_COUNT = 64
 """Flows are spread over the collectors by the low 6 bits of their hash."""
@@ -104,7 +103,7 @@ def clone_sessions(fabric: Fabric, switch: Switch) -> Iterator[CloneSession]:
     ):
         yield CloneSession(
             session_id=session_id,
-            replicas=((target.recirculation_port, CLONE_INSTANCE),),
+            replicas=((target.recirculation_port, target.clone_instance),),
             packet_bytes=packet_bytes,
         )
 

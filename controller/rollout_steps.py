@@ -24,9 +24,8 @@ class ChangingFabric(Protocol):
     def fabric(self) -> Fabric:
         """The description in force."""
 
-    @property
-    def schema(self) -> fy.P4Schema:
-        """Of the new pipeline."""
+    def schema_of(self, name: str) -> fy.P4Schema:
+        """The program that the switch of this name is to run."""
 
     updates: dict[str, list[Update]]
     """What each switch was written."""
@@ -67,14 +66,14 @@ class RolloutSteps:
         """Replace it."""
         owner = self._owner
         self._owner.updates[name] = await pipeline_change.change(
-            self._held(name), owner.schema, owner.target
+            self._held(name), owner.schema_of(name), owner.target
         )
 
     async def check(self, name: str) -> None:
         """The health gate."""
         await pipeline_change.check(
             self._held(name),
-            self._owner.schema,
+            self._owner.schema_of(name),
             self._owner.target,
             settle_s=self._change.settle_s,
             health_check=self._change.health_check,

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import finsy as fy
-from finsy import pbutil
-from finsy.proto import U128, p4i, p4r
+from finsy.proto import U128, p4r
 
 from controller.access import DEFAULT_ACCESS, Access, AccessError
 from controller.arbitration import Arbitration, next_bid, show_election_id
@@ -24,7 +23,7 @@ from controller.p4info_codec import (
     read_requests,
     replication_entities,
 )
-from controller.pipeline import Pipeline
+from controller.programs import program_schema
 from controller.reconcile import Update
 from controller.session_errors import wrapped
 from controller.switch_error import SwitchError
@@ -43,12 +42,6 @@ CONNECT_DEADLINE_S = 10.0
 """Longest wait for the switch to answer the arbitration."""
 HEARTBEAT_DEADLINE_S = 10.0
 """Longest wait for a cookie: longer, and the switch is taken for gone."""
-
-
-def program_schema(pipeline: Pipeline) -> fy.P4Schema:
-    """Names, ids and widths of the pipeline's program; its cookie is a hash of all of it."""
-    p4info = pbutil.from_text(pipeline.p4info, p4i.P4Info)
-    return fy.P4Schema(p4info, pipeline.bmv2_json.encode())
 
 
 class SwitchSession:

@@ -8,12 +8,23 @@ sessions reach a Tofino's mirror table is the business of the P4Runtime server o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, unique
 from types import MappingProxyType
 
 PORT_MAX = 510
 """Ports are 9 bits wide on every target, and one value is kept for dropped packets."""
 CABLE_PORT_MAX = 508
 """BMv2's last port that a cable can be in; the three above are the program's own."""
+
+
+@unique
+class DeviceConfigFormat(Enum):
+    """How a Tofino's P4Runtime server wants the compiled program packed (`tofino_config.py`)."""
+
+    STRATUM = "stratum"
+    """Stratum's `BfPipelineConfig`."""
+    PI = "pi"
+    """The blocks of p4lang/PI, which the vendor's server is built on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +42,8 @@ class Target:
     """Last port that a cable can be in, where it is not a reserved one."""
     tags_ethernet_ptp: bool = True
     """PTP over Ethernet gets the tag of the link that it leaves over."""
+    clone_instance: int = 1
+    """Instance of a clone session's only replica; mirror sessions know none but 0."""
     cuts_in_session: bool = False
     """Copies are cut by their session; otherwise the program cuts (BMv2 refuses a length)."""
 
@@ -54,6 +67,7 @@ TOFINO = Target(
     ),
     cpu_ports=(192, 320),
     tags_ethernet_ptp=False,
+    clone_instance=0,
     cuts_in_session=True,
 )
 """Tofino 1 (docs/tofino.md). Its CPU port: 192 with two pipes, 320 with four."""
@@ -63,6 +77,7 @@ TOFINO2 = Target(
     reserved_ports=MappingProxyType({6: "recirculation port", 511: "port of dropped packets"}),
     cpu_ports=(0,),
     tags_ethernet_ptp=False,
+    clone_instance=0,
     cuts_in_session=True,
 )
 """Tofino 2."""
@@ -79,10 +94,12 @@ _ETHERNET_BYTES_MAX = 18
 """Ethernet with one tag."""
 _INT_HEADERS_BYTES = 16
 """Shim and INT header."""
-_INGRESS_MIRROR_BYTES = 24
-"""Bytes of the mirror header that the TNA program puts in front of a copy, at ingress."""
-_EGRESS_MIRROR_BYTES = 49
-"""Likewise at egress."""
+_INGRESS_MIRROR_BYTES = 27
+"""Mirror header in front of a copy, at ingress: MIRROR_RECEIVED_BYTES of p4src/tna/headers.p4."""
+_EGRESS_MIRROR_BYTES = 32
+"""Likewise at egress: MIRROR_HOP_BYTES."""
+_MAC_HEADER_BYTES = 8
+"""What the MAC takes off the front of a PTP message that it corrects; a mirrored copy keeps it."""
 
 
 def ingress_copy_bytes(target: Target, *, truncate_bytes: int, stack_bytes_max: int) -> int:
@@ -100,4 +117,4 @@ def egress_copy_bytes(target: Target, *, truncate_bytes: int) -> int:
     """Length that the session of egress copies is cut to; 0: not cut by the session."""
     if not target.cuts_in_session:
         return 0
-    return _EGRESS_MIRROR_BYTES + _ETHERNET_BYTES_MAX + truncate_bytes
+    return _EGRESS_MIRROR_BYTES + _MAC_HEADER_BYTES + _ETHERNET_BYTES_MAX + truncate_bytes

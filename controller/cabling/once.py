@@ -13,8 +13,9 @@ from controller.cabling.rounds import Rounds
 from controller.deployment import side_by_side
 from controller.entries import Entry, TableEntry, Ternary
 from controller.fabric import Fabric, LinkEnd, Switch
-from controller.pipeline import Pipeline, load_pipeline
-from controller.session import CONNECT_DEADLINE_S, SwitchSession, open_session, program_schema
+from controller.pipeline import Pipeline
+from controller.programs import Programs
+from controller.session import CONNECT_DEADLINE_S, SwitchSession, open_session
 from controller.switch_error import SwitchError
 
 LISTEN_S = 2.0
@@ -50,11 +51,12 @@ async def check_once(
 
     Packets come to and from the primary controller only, so this must be it for the while.
     """
-    schema = program_schema(pipeline or load_pipeline())
+    programs = Programs.of_pipeline(pipeline)
     rounds = Rounds(fabric, ttl_s=_TTL_S)
     async with AsyncExitStack() as stack:
 
         async def connect(switch: Switch, address: str) -> SwitchSession:
+            schema = programs.of(fabric, switch)
             session = await stack.enter_async_context(
                 open_session(
                     name=switch.name,

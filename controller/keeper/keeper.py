@@ -22,6 +22,7 @@ from controller.access import DEFAULT_ACCESS, Access
 from controller.desired import LinkDelays
 from controller.entries import Member
 from controller.fabric import Fabric, programmed_switches
+from controller.fabric_treatment import require_equal_treatment
 from controller.findings import ROUTE_NAMES, Target
 from controller.garbage import few_collections
 from controller.keeper.events import Event, EventKind, OnEvent
@@ -66,6 +67,7 @@ class Keeper:
         draw: Callable[[], float] = random.random,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        require_equal_treatment(fabric)
         self._kept = KeptFabric(
             fabric,
             schema,
@@ -143,7 +145,11 @@ class Keeper:
     # Inputs
 
     def replace_fabric(self, fabric: Fabric) -> None:
-        """Another description is in force: what it changes is written, and nothing else."""
+        """Another description is in force: what it changes is written, and nothing else.
+
+        UnequalTreatmentError where it treats marked packets otherwise; the old one stays then.
+        """
+        require_equal_treatment(fabric)
         kept = self._kept
         kept.fabric = fabric
         kept.failed_links &= {link.name for link in fabric.links}

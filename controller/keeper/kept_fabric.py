@@ -15,7 +15,7 @@ from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_switch import KeptSwitch
 from controller.keeper.phases import Phase
 from controller.keeper.switch_machine import SwitchMachine
-from controller.p4info_codec import table_sizes
+from controller.programs import Programs
 from controller.switch_stream import PacketIn
 
 
@@ -38,7 +38,7 @@ class KeptFabric:
         """The description in force, as in its file."""
         self.overlays: dict[str, Callable[[Fabric], Fabric]] = {}
         """Changes of the description that hold for the moment, by name."""
-        self.schema = schema
+        self._programs = Programs(schema)
         self.access = access
         self.slots = asyncio.Semaphore(PARALLEL_SWITCH_COUNT_MAX)
         self.switches: dict[str, KeptSwitch] = {}
@@ -106,7 +106,7 @@ class KeptFabric:
             elif name not in self.switches:
                 machine = SwitchMachine(
                     name,
-                    cookie=self.schema.p4cookie,
+                    cookie=self.schema_of(switch).p4cookie,
                     election_id=self.access.election_id,
                     draw=self._draw,
                     on_event=self._on_event,
@@ -154,8 +154,12 @@ class KeptFabric:
         for _, overlay in sorted(self.overlays.items()):
             fabric = overlay(fabric)
         return await asyncio.to_thread(
-            Target.of, fabric, findings, table_sizes(self.schema), before=self._target
+            Target.of, fabric, findings, self._programs.sizes(fabric), before=self._target
         )
+
+    def schema_of(self, switch: Switch) -> fy.P4Schema:
+        """The program that the switch is to run."""
+        return self._programs.of(self.fabric, switch)
 
     def retarget(self, target: Target) -> None:
         """All switches follow this target from now on."""

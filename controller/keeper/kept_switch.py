@@ -29,10 +29,12 @@ from controller.switch_error import SwitchError
 class Owner(Protocol):
     """What a switch needs of the fabric that it is part of."""
 
-    schema: fy.P4Schema
     access: Access
     slots: asyncio.Semaphore
     """Bounds how many switches are read or pushed at the same time."""
+
+    def schema_of(self, switch: Switch) -> fy.P4Schema:
+        """The program that the switch is to run."""
 
     @property
     def target(self) -> Target:
@@ -180,7 +182,7 @@ class KeptSwitch:
                 name=self.name,
                 address=self.address,
                 device_id=self.switch.device_id,
-                schema=self._owner.schema,
+                schema=self._owner.schema_of(self.switch),
                 access=self._owner.access,
                 counters=self.stream,
             ) as session:
@@ -224,11 +226,12 @@ class KeptSwitch:
 
     async def _compare(self, *, read: bool) -> None:
         held = self._session()
-        held.session.use_schema(self._owner.schema)
+        schema = self._owner.schema_of(self.switch)
+        held.session.use_schema(schema)
         if read or held.entries is None:
             async with self._owner.slots:
                 await held.read()
-        check_room(self.switch, self._owner.target, self._owner.schema)
+        check_room(self.switch, self._owner.target, schema)
         updates = self.updates()
         first = str(updates[0]) if updates else ""
         self.feed(self.machine.compared(len(updates), first, self._owner.now_ns()))

@@ -84,10 +84,9 @@ class PipelineChanges:
         """The description in force."""
         return self._kept.fabric
 
-    @property
-    def schema(self) -> fy.P4Schema:
-        """Of the new pipeline."""
-        return self._kept.schema
+    def schema_of(self, name: str) -> fy.P4Schema:
+        """The program that the switch of this name is to run."""
+        return self._kept.schema_of(self.fabric.switch(name))
 
     @property
     def target(self) -> Target:

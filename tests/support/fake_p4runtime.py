@@ -13,6 +13,8 @@ import grpc
 from finsy import pbutil
 from finsy.proto import p4r, p4r_grpc, rpc_code, rpc_status
 
+MESSAGE_BYTES_MAX = 256 << 20
+
 
 @dataclass
 class FakeSwitch(p4r_grpc.P4RuntimeServicer):
@@ -169,7 +171,8 @@ def _matches(wildcard: p4r.Entity, entity: p4r.Entity) -> bool:
 @asynccontextmanager
 async def serve_fake(switch: FakeSwitch) -> AsyncIterator[str]:
     """Serve the switch on a free port of 127.0.0.1 and give its address."""
-    server = grpc.aio.server()
+    # As P4Runtime servers do: a device config can be larger than gRPC's default of 4 MiB.
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)])
     p4r_grpc.add_P4RuntimeServicer_to_server(switch, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -175,9 +175,10 @@ def test_both_clone_sessions_come_back_as_reports(fabric: Fabric) -> None:
 @pytest.mark.parametrize(
     ("target", "sessions"),
     [
-        # 24 bytes of mirror header, 18 Ethernet, 16 INT headers, 96 kept, 8 hops of 8 words
-        ("tofino", [(1, 68, 24 + 18 + 16 + 96 + 256), (2, 68, 49 + 18 + 96)]),
-        ("tofino2", [(1, 6, 24 + 18 + 16 + 96 + 256), (2, 6, 49 + 18 + 96)]),
+        # 27 bytes of mirror header, 18 Ethernet, 16 INT headers, 96 kept, 8 hops of 8 words; at
+        # egress 32, and 8 that the MAC would take off
+        ("tofino", [(1, 68, 27 + 18 + 16 + 96 + 256), (2, 68, 32 + 8 + 18 + 96)]),
+        ("tofino2", [(1, 6, 27 + 18 + 16 + 96 + 256), (2, 6, 32 + 8 + 18 + 96)]),
     ],
 )
 def test_sessions_of_a_tofino_cut_their_copies(
