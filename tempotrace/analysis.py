@@ -7,6 +7,7 @@ reports and `exchanges.jsonl`. Nothing here knows what is true.
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from controller.clock_pairs import read_clock_pairs
 from controller.fabric import Fabric, PtpRole
 from controller.fabric_model import fabric_model
+from controller.following.documents import CLOCK_STATUS
 from controller.ptp_entries import residence_offset_scaled
 from controller.ptp_log import PtpLog, read_ptp_log
 from controller.telemetry.collector import Collection, CollectorCounters, collect
@@ -25,6 +27,9 @@ from controller.written_delays import read_link_delays
 from correction.boundary_clocks import free_running_transmitters, with_boundary_clocks
 from correction.correction_fields import ClientFields, client_fields
 from correction.cross_stamps import free_running_stamps
+from correction.derived.chain import NOTHING_DERIVED, DerivedClocks, derive
+from correction.derived.phc import all_free_running, phc_rows
+from correction.derived.readings import ClockPairs, PairReject
 from correction.exchange_accept import accept_exchanges
 from correction.injected import Injected, account
 from correction.links import JoinCounters
@@ -35,21 +40,14 @@ from correction.solution import FabricSolution
 from correction.sources import gather
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
 from correction.windows import telemetry_windows
+from tempotrace.derived_rows import DERIVED_PRIOR, derived_corrections
 from tempotrace.errors import InputError
 from tempotrace.unreported_clients import solve_with_unreported
-from tracing_core.model import ClockStatus, Correction, LinkEstimate
+from tracing_core.model import Correction, LinkEstimate
 from tracing_core.store import Store, links_of, nodes_of
 
 LINKS_MAX = 2_000
 """Of a recording that is solved as a whole: matrices over links, and two minutes at this size."""
-
-_CLOCK_STATUS = {
-    Status.OK: ClockStatus.SYNCHRONISED,
-    Status.AMBIGUOUS: ClockStatus.FLAGGED,
-    Status.STALE: ClockStatus.UNKNOWN,
-    Status.INCONSISTENT: ClockStatus.DISRUPTED,
-    Status.FLOATING: ClockStatus.UNKNOWN,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +70,8 @@ class Analysis:
     """Clocks of steered NICs in free-running time."""
     table: CorrectionTable
     """The same on the clocks as they read, servo adjustments included."""
+    derived: DerivedClocks
+    """Clocks of hosts that clock pairs tie to their NICs: system clocks, GPUs, monotonic ones."""
 
     @property
     def servos(self) -> Mapping[int, ServoLog]:
@@ -86,8 +86,8 @@ def analyse(
     clock_pairs: Path | None = None,
     link_delays: Path | None = None,
 ) -> Analysis:
-    """Decode, join and solve one recording; `clock_pairs`: cross-stamps, where there are any;
-    `link_delays`: what was written to transparent clocks."""
+    """Decode, join and solve one recording; `clock_pairs`: cross-stamps and pairs of hosts' other
+    clocks, where there are any; `link_delays`: what was written to transparent clocks."""
     declared = fabric_model(fabric)
     collection = collect(read_pcap(reports), fabric)
     with_ptp = with_boundary_clocks(declared)
@@ -100,14 +100,15 @@ def analyse(
     free = free_running_exchanges(ptp_log.exchanges, servos)
     windows = telemetry_windows(collection.packets)
     free = free_running_transmitters(free, servos, with_ptp)
+    pair_log = None if clock_pairs is None else read_clock_pairs(clock_pairs, clients)
     gathered = gather(
         collection.packets,
         collection.hops,
         free,
         declared,
         cross_stamps=None
-        if clock_pairs is None
-        else free_running_stamps(read_clock_pairs(clock_pairs, clients), servos),
+        if pair_log is None or not len(pair_log.stamps.rows)
+        else free_running_stamps(pair_log.stamps, servos),
     )
     if len(gathered.model.links) > LINKS_MAX:
         raise InputError(
@@ -129,7 +130,18 @@ def analyse(
         injected=injected,
         solution=solution,
         table=steered_table(solution.table, servos),
+        derived=NOTHING_DERIVED if pair_log is None else _derived(pair_log.pairs, solution, servos),
     )
+
+
+def _derived(
+    pairs: tuple[ClockPairs, ...], solution: FabricSolution, servos: Mapping[int, ServoLog]
+) -> DerivedClocks:
+    """Clocks that pairs tie to NICs; `solution` and what NICs read in free-running time."""
+    rejected: Counter[PairReject] = Counter()
+    by_name = {solution.model.clocks[clock].name: log for clock, log in servos.items()}
+    free = all_free_running(pairs, by_name, rejected)
+    return derive(free, phc_rows(solution), rejected)
 
 
 def _injected(fabric: Fabric, link_delays: Path | None) -> Injected:
@@ -196,13 +208,14 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
                 bound_conditional_ns=_bound(int(row["bound_conditional_worst_ns"])),
                 method=analysis.table.method_of(clock, analysis.model.reference).value,
                 prior=analysis.table.prior,
-                status=_CLOCK_STATUS[status],
+                status=CLOCK_STATUS[status],
                 reason=solution.windows[window].reason[clock],
                 ptp_offset_ns=_nearest(*reported[clock], int(row["anchor_local_ns"])),
                 window_index=window,
             )
         )
-    return rows
+    prior = f"{analysis.table.prior}; {DERIVED_PRIOR}"
+    return rows + derived_corrections(analysis.derived, prior=prior)
 
 
 def publish(analysis: Analysis, store: Store) -> int:

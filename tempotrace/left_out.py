@@ -14,7 +14,9 @@ from tempotrace.analysis import Analysis, fields_of_clients
 def rejected_document(analysis: Analysis) -> dict[str, int]:
     """Counts by reason."""
     rejected = analysis.solution.counters.rejected
-    return {reason.value: count for reason, count in sorted(rejected.items())}
+    counts = {reason.value: count for reason, count in sorted(rejected.items())}
+    pairs = analysis.derived.rejected
+    return counts | {reason.value: count for reason, count in sorted(pairs.items())}
 
 
 def fields_document(analysis: Analysis) -> list[dict[str, Any]]:

@@ -2,8 +2,11 @@
 """Which clock took a stamp: its kind, its name, and what is said when that is not known.
 
 A clock's name is what corrections go by. The PHC of host `h3` is `h3`, as in `fabric.yaml`; other
-clocks of a host stand beside it: `h3/system`, `h3/gpu0`, `h3/monotonic`. An empty name means
+clocks of a host stand beside it: `h3/system`, `h3/gpu0`, `h3/monotonic/BOOT`. An empty name means
 that the clock is not known: such a stamp is never corrected and never ordered against others.
+
+Time since boot begins anew with each boot, so the boot's id is part of the name: readings of one
+boot never correct spans of another.
 """
 
 from enum import StrEnum, unique
@@ -19,6 +22,9 @@ RESOURCE_HOST_ID = "host.id"
 
 SPAN_RANK = "tempotrace.rank"
 SPAN_COMMUNICATOR = "tempotrace.communicator"
+SPAN_SEQUENCE = "tempotrace.sequence"
+"""Span attribute of a collective: its number within its communicator. Spans of all ranks with the
+same communicator and number are one operation; order of appearance never joins any."""
 SPAN_TIME_FLAG = "tempotrace.time.flag"
 """Span attribute: a TimeFlag, where a span's own stamps contradict each other or other events."""
 
@@ -55,14 +61,33 @@ class TimeFlag(StrEnum):
     """The operation had not ended when it was recorded: the end is not known."""
 
 
-def clock_name(host: str, kind: ClockKind, index: int | None = None) -> str:
+def clock_name(host: str, kind: ClockKind, index: int | None = None, *, boot_id: str = "") -> str:
     """Name of a host's clock; empty if the host or the kind is not known.
 
     >>> clock_name("h3", ClockKind.PHC), clock_name("h3", ClockKind.GPU, 1)
     ('h3', 'h3/gpu1')
+    >>> clock_name("h3", ClockKind.MONOTONIC, boot_id="0f9c")
+    'h3/monotonic/0f9c'
     """
     if not host or kind is ClockKind.UNKNOWN:
         return ""
     if kind is ClockKind.PHC:
         return host
-    return f"{host}/{kind.value}{'' if index is None else index}"
+    name = f"{host}/{kind.value}{'' if index is None else index}"
+    return f"{name}/{boot_id}" if boot_id else name
+
+
+def kind_of_name(name: str) -> ClockKind:
+    """What kind of clock a name stands for.
+
+    >>> [kind_of_name(name).value for name in ("h3", "h3/gpu12", "h3/monotonic/0f9c", "h3/ptp")]
+    ['phc', 'gpu', 'monotonic', 'unknown']
+    """
+    host, _, rest = name.partition("/")
+    if not host:
+        return ClockKind.UNKNOWN
+    if not rest:
+        return ClockKind.PHC
+    kind = rest.partition("/")[0].rstrip("0123456789")
+    found = next((one for one in ClockKind if one.value == kind), ClockKind.UNKNOWN)
+    return ClockKind.UNKNOWN if found is ClockKind.PHC else found

@@ -24,13 +24,21 @@ class DerivedClocks:
     rejected: Mapping[PairReject, int]
 
 
-def derive(pairs: Sequence[ClockPairs], known: Mapping[str, ClockRows]) -> DerivedClocks:
+NOTHING_DERIVED = DerivedClocks(clocks=(), unknown={}, rejected={})
+"""Where there are no clock pairs."""
+
+
+def derive(
+    pairs: Sequence[ClockPairs],
+    known: Mapping[str, ClockRows],
+    rejected: Counter[PairReject] | None = None,
+) -> DerivedClocks:
     """Correct every clock that readings tie to a known one, directly or by way of others.
 
     known: rows of PHCs, on the clock that the readings of them are on. Of several parents of one
-    clock the one that came first counts.
+    clock the one that came first counts. rejected: counts that are there already.
     """
-    rejected: Counter[PairReject] = Counter()
+    rejected = Counter() if rejected is None else rejected
     rows = dict(known)
     waiting = [one for one in pairs if one.clock not in known]
     made: list[ClockRows] = []

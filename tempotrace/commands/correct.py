@@ -53,7 +53,10 @@ def run(
     exchanges: Annotated[Path, typer.Option("--exchanges", help="exchanges.jsonl of the hosts.")],
     clock_pairs: Annotated[
         Path | None,
-        typer.Option("--clock-pairs", help="clock_pairs.jsonl: cross-stamps of machines' NICs."),
+        typer.Option(
+            "--clock-pairs",
+            help="clock_pairs.jsonl: cross-stamps of NICs, pairs of hosts' other clocks.",
+        ),
     ] = None,
     link_delays: LinkDelays = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write corrections as JSON.")] = None,
@@ -170,13 +173,14 @@ def _print(analysis: Analysis) -> None:
         )
     rows = [(FIRST_VERSION, row) for row in correction_rows(analysis)]
     newest = CorrectionTable(rows, version=FIRST_VERSION).newest_windows()
-    for clock in analysis.model.clocks:
-        row = newest[clock.name].centre if clock.name in newest else None
+    derived = (clock.clock for clock in analysis.derived.clocks)
+    for name in (*(clock.name for clock in analysis.model.clocks), *derived):
+        row = newest[name].centre if name in newest else None
         if row is None:
-            clocks.add_row(clock.name, "unknown", "", "", "", "")
+            clocks.add_row(name, "unknown", "", "", "", "")
             continue
         clocks.add_row(
-            clock.name,
+            name,
             row.status.value,
             str(row.offset_ns),
             f"{row.rate_ppb:.1f}",
@@ -184,6 +188,8 @@ def _print(analysis: Analysis) -> None:
             _bound(row.bound_conditional_ns),
         )
     console.print(clocks)
+    for reason in analysis.derived.unknown.values():
+        console.print(f"unknown: {reason}")
     _print_links(console, analysis)
     for finding in analysis.solution.findings:
         console.print(f"{finding.kind}: {finding.subject}: {finding.detail}")

@@ -167,7 +167,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path) -> None:
             for machine, clock in (("b", "h2"), ("a", "h1"))
         ],
     )
-    found = read_clock_pairs(path, {"h1": 0, "h2": 1})
+    found = read_clock_pairs(path, {"h1": 0, "h2": 1}).stamps
     assert found.machines == ("b", "a")
     assert found.rows.tolist() == [(1, 0, big, -5, 20), (0, 1, big, -5, 20)]
 
