@@ -63,11 +63,12 @@ check: $(VENV)/.dev ## ruff, mypy --strict and the import contracts
 bench: $(VENV)/.runtime ## measure the embedded switch
 	@$(BIN)/tempotrace bench switch $(ARGS)
 
-claims: $(VENV)/.runtime ## demo, large fabric, transparent clocks and numbered scenarios on many seeds; rewrites tables in docs
+claims: $(VENV)/.runtime ## demo, large fabric, transparent clocks, numbered scenarios on many seeds, 50 kills of ingest; rewrites tables in docs
 	@$(BIN)/python tools/claims.py $(ARGS)
 	@$(BIN)/python tools/claims.py --scenario large-16x8 --seeds 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20 $(ARGS)
 	@$(BIN)/python tools/claims.py --scenario transparent-clock-4x4 --seeds 1,2,3 $(ARGS)
 	@$(BIN)/python tools/scenario_claims.py
+	@$(BIN)/python tools/ingest_kills.py
 
 docs: $(VENV)/.dev ## regenerate the generated pages (wire format, schemas, OpenAPI)
 	@$(BIN)/python tools/generate_docs.py
