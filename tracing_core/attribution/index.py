@@ -116,27 +116,32 @@ class AttributionIndex:
             np.where(start.flagged | end.flagged, np.inf, bound_ns),
         )
         self._row_of_span = {
-            (str(trace), str(span)): row
-            for row, (trace, span) in enumerate(
-                zip(transfers.trace_id, transfers.send_span_id, strict=True)
+            (str(tenant), str(trace), str(span)): row
+            for spans in (transfers.send_span_id, transfers.recv_span_id)
+            for row, (tenant, trace, span) in enumerate(
+                zip(transfers.tenant, transfers.trace_id, spans, strict=True)
             )
         }
-        self._row_of_span.update(
-            {
-                (str(trace), str(span)): row
-                for row, (trace, span) in enumerate(
-                    zip(transfers.trace_id, transfers.recv_span_id, strict=True)
-                )
-            }
+        self._tenants = sorted({tenant for tenant, _, _ in self._row_of_span})
+
+    def find(self, trace_id: str, span_id: str, *, tenant: str = "") -> int | None:
+        """Row of the transfer whose send or receive span this is, of one tenant or of any."""
+        found = (
+            self._row_of_span.get((one, trace_id, span_id))
+            for one in ([tenant] if tenant else self._tenants)
         )
+        return next((row for row in found if row is not None), None)
 
-    def find(self, trace_id: str, span_id: str) -> int | None:
-        """Row of the transfer whose send or receive span this is."""
-        return self._row_of_span.get((trace_id, span_id))
+    def count(self, *, tenant: str = "") -> int:
+        """Number of transfers, of one tenant or of all."""
+        return int(np.sum(self.transfers.tenant == tenant)) if tenant else len(self.transfers)
 
-    def rows_of_trace(self, trace_id: str) -> list[int]:
-        """Rows of all transfers of a trace."""
-        return [int(row) for row in np.flatnonzero(self.transfers.trace_id == trace_id)]
+    def rows_of_trace(self, trace_id: str, *, tenant: str = "") -> list[int]:
+        """Rows of all transfers of a trace, of one tenant or of all."""
+        wanted = self.transfers.trace_id == trace_id
+        if tenant:
+            wanted = wanted & (self.transfers.tenant == tenant)
+        return [int(row) for row in np.flatnonzero(wanted)]
 
     def slow_rows(self, *, tenant: str = "", job: str = "", step: int | None = None) -> list[int]:
         """Slow transfers, the largest excess first."""

@@ -23,6 +23,7 @@ from tracing_core.otlp.errors import (
 )
 from tracing_core.otlp.json_codec import attributes_to_json, request_to_json
 from tracing_core.otlp.status import StatusCode, decode_status, encode_status
+from tracing_core.otlp.tenants import only_of_tenant
 
 __all__ = [
     "CONTENT_TYPE_JSON",
@@ -45,5 +46,6 @@ __all__ = [
     "encode_response",
     "encode_status",
     "media_type",
+    "only_of_tenant",
     "request_to_json",
 ]

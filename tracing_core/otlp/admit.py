@@ -31,7 +31,7 @@ def admit(body: bytes, content_type: str) -> Admitted:
     """A decompressed body as it is stored; `RequestDecodeError` if it is no trace request."""
     if media_type(content_type) == CONTENT_TYPE_JSON:
         request, rejections = read_json(body)
-        return _written(request, rejections)
+        return rewritten(request, rejections)
     span_count = count_canonical_spans(body)
     if span_count != NOT_CANONICAL:
         return Admitted(body, span_count, Rejections())
@@ -41,7 +41,7 @@ def admit(body: bytes, content_type: str) -> Admitted:
     except DecodeError as error:
         raise RequestDecodeError(f"body is not an ExportTraceServiceRequest: {error}") from error
     request.DiscardUnknownFields()
-    return _written(request, _take_out_bad_spans(request))
+    return rewritten(request, _take_out_bad_spans(request))
 
 
 def _take_out_bad_spans(request: ExportTraceServiceRequest) -> Rejections:
@@ -60,7 +60,8 @@ def _take_out_bad_spans(request: ExportTraceServiceRequest) -> Rejections:
     return rejections
 
 
-def _written(request: ExportTraceServiceRequest, rejections: Rejections) -> Admitted:
+def rewritten(request: ExportTraceServiceRequest, rejections: Rejections) -> Admitted:
+    """What is kept of a request that spans were taken out of."""
     body = request.SerializeToString()
     span_count = count_canonical_spans(body)
     if span_count == NOT_CANONICAL:

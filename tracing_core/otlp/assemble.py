@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
 from tracing_core.model import (
     DEFAULT_TENANT,
     RESOURCE_CLOCK_DOMAIN,
@@ -39,6 +41,7 @@ class RejectReason(StrEnum):
     LINK_ID_INVALID = "a link's trace_id or span_id is invalid"
     TIME_OUT_OF_RANGE = "a time stamp is at or beyond 2^63 ns"
     MALFORMED = "malformed span"
+    OTHER_TENANT = "the resource names another tenant than the token is for"
 
 
 class SpanRejectedError(ValueError):
@@ -105,6 +108,16 @@ def resource_context(
         service=_text(attributes, RESOURCE_SERVICE),
         attributes=attributes,
     )
+
+
+def tenant_of_resource(resource: Resource) -> str:
+    """The tenant that a resource message names; empty if none."""
+    texts = [
+        pair.value.string_value
+        for pair in resource.attributes
+        if pair.key == RESOURCE_TENANT and pair.value.WhichOneof("value") == "string_value"
+    ]
+    return texts[-1] if texts else ""
 
 
 def check_trace_id(trace_id: bytes) -> str:

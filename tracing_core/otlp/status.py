@@ -17,10 +17,12 @@ class StatusCode(IntEnum):
     """The google.rpc.Code values that an OTLP receiver uses."""
 
     INVALID_ARGUMENT = 3
+    PERMISSION_DENIED = 7
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
 
 
 def _message_classes() -> dict[str, type[Message]]:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from tracing_core.service import examples, schemas, views
+from tracing_core.service.guard import Asking
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.problems import not_found
 from tracing_core.store import LATEST, Store, TraceQuery
@@ -75,8 +76,10 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
     router = APIRouter(prefix="/v1")
 
     @router.get("/health", tags=["service"], responses=examples.shown(examples.HEALTH))
-    def health() -> schemas.Health:
-        """Whether the service and its store answer, and what they hold."""
+    def health(asking: Asking) -> schemas.Health | schemas.Liveness:
+        """Whether the service and its store answer; for operators also what they hold."""
+        if not asking.is_operator:
+            return schemas.Liveness(status="ok")
         return schemas.Health(
             correction_version=store.corrections.latest_version(),
             status="ok",
@@ -86,6 +89,7 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             otlp_requests=ingest.counters.request_count,
             otlp_spans_accepted=ingest.counters.accepted_count,
             otlp_spans_rejected=ingest.counters.rejected_count,
+            requests_refused=ingest.gate.refused_count,
         )
 
     @router.get("/clocks", tags=["fabric"], responses=examples.shown(examples.CLOCKS))

@@ -7,11 +7,13 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, Query
 
+from tracing_core.access import Need
 from tracing_core.analysis import Analysis
 from tracing_core.attribution import Attribution, TransferAnswer
 from tracing_core.ordering import CausalPairs, JudgedPairs, PairKind, Verdict
 from tracing_core.service import examples, schemas, views
 from tracing_core.service.api import AsOf, SpanId, Tenant, Text, TraceId, as_version
+from tracing_core.service.guard import Asking
 from tracing_core.service.problems import not_found
 from tracing_core.store import Store
 
@@ -31,11 +33,13 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         tags=["traces"],
         responses=examples.shown(examples.TRANSFERS),
     )
-    def transfers(trace_id: TraceId, as_of: AsOf = None) -> schemas.TransferList:
+    def transfers(
+        trace_id: TraceId, tenant: Tenant = "", as_of: AsOf = None
+    ) -> schemas.TransferList:
         """All transfers of a trace with corrected latency and excess over the usual one."""
         index = analysis.attribution(as_version(store, as_of))
-        rows = index.rows_of_trace(trace_id.lower())
-        if not rows and not store.spans.trace(trace_id.lower()):
+        rows = index.rows_of_trace(trace_id.lower(), tenant=tenant)
+        if not rows and not store.spans.trace(trace_id.lower(), tenant=tenant):
             raise not_found(f"there is no trace {trace_id.lower()}")
         return schemas.TransferList(
             correction_version=index.correction_version,
@@ -48,11 +52,11 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         responses=examples.shown(examples.ATTRIBUTION),
     )
     def attribution(
-        trace_id: TraceId, span_id: SpanId, as_of: AsOf = None
+        trace_id: TraceId, span_id: SpanId, tenant: Tenant = "", as_of: AsOf = None
     ) -> schemas.AttributionAnswer:
         """Which hop, link or host made this transfer slow, or why that cannot be told."""
         index = analysis.attribution(as_version(store, as_of))
-        row = index.find(trace_id.lower(), span_id.lower())
+        row = index.find(trace_id.lower(), span_id.lower(), tenant=tenant)
         if row is None:
             raise not_found(f"span {span_id.lower()} of this trace is not part of a transfer")
         return attribution_answer(index.attribute(row))
@@ -73,7 +77,7 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         return schemas.SlowTransferList(
             correction_version=index.correction_version,
             total=len(rows),
-            compared=len(index.transfers),
+            compared=index.count(tenant=tenant),
             transfers=[transfer_item(index.transfer(row)) for row in rows[:limit]],
         )
 
@@ -95,37 +99,40 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         )
 
     @router.get("/summary", tags=["service"], responses=examples.shown(examples.SUMMARY))
-    def summary(as_of: AsOf = None) -> schemas.Summary:
+    def summary(asking: Asking, tenant: Tenant = "", as_of: AsOf = None) -> schemas.Summary:
         """What is stored, how good the clocks are, and what correction changed."""
         version = as_version(store, as_of)
         table = store.corrections.table(version)
-        estimates = store.corrections.links(table.version)
         index = analysis.attribution(version)
-        counts = analysis.inversions(version)
-        fabric_links = [link for link in store.fabric.links() if not link.access]
+        counts = analysis.inversions(version, tenant=tenant)
+        sees_fabric = asking.may(Need.FABRIC_READ)
         return schemas.Summary(
             correction_version=table.version,
-            spans=store.spans.count(),
-            packets=store.telemetry.count(),
-            hops=store.telemetry.hop_count(),
-            clocks=views.clock_summary(store.fabric.nodes(), table),
-            links=schemas.LinkSummary(
-                fabric=len(fabric_links),
-                asymmetric_found=sum(
-                    link.name in estimates and estimates[link.name].bad for link in fabric_links
-                ),
-            ),
+            spans=store.spans.count(tenant=tenant),
+            packets=store.telemetry.count() if sees_fabric else None,
+            hops=store.telemetry.hop_count() if sees_fabric else None,
+            clocks=views.clock_summary(store.fabric.nodes(), table) if sees_fabric else None,
+            links=_link_summary(store, table.version) if sees_fabric else None,
             inversions=schemas.InversionSummary(
                 raw=counts.raw,
                 corrected=counts.corrected,
                 undecided=counts.undecided,
                 left_out=counts.left_out,
             ),
-            transfers=len(index.transfers),
-            transfers_slow=len(index.slow_rows()),
+            transfers=index.count(tenant=tenant),
+            transfers_slow=len(index.slow_rows(tenant=tenant)),
         )
 
     return router
+
+
+def _link_summary(store: Store, version: int) -> schemas.LinkSummary:
+    estimates = store.corrections.links(version)
+    links = [link for link in store.fabric.links() if not link.access]
+    return schemas.LinkSummary(
+        fabric=len(links),
+        asymmetric_found=sum(link.name in estimates and estimates[link.name].bad for link in links),
+    )
 
 
 def transfer_item(value: TransferAnswer) -> schemas.TransferItem:

@@ -11,12 +11,13 @@ from fastapi import FastAPI, Request, Response
 from tracing_core import otlp
 from tracing_core.analysis import Analysis
 from tracing_core.ingest import DirectKeeper, Keeper
-from tracing_core.service import problems, schemas
+from tracing_core.service import guard, problems, schemas, security_document
 from tracing_core.service.api import core_router
 from tracing_core.service.api_analysis import analysis_router
 from tracing_core.service.api_export import export_router
 from tracing_core.service.api_forward import forward_router
 from tracing_core.service.forward import Forwarder, ForwardingKeeper
+from tracing_core.service.gate import Gate
 from tracing_core.service.head import HeadAsGet
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.jaeger import jaeger_router
@@ -60,8 +61,10 @@ def create_app(
         app.include_router(forward_router(forward))
     app.include_router(page_router())
     problems.install(app)
+    security_document.install(app)
     _install_etags(app, store)
     app.add_middleware(SettledReads, keeper=ingest.keeper)
+    guard.install(app, ingest.gate)
     app.add_middleware(HeadAsGet)  # a HEAD has the ETag of its GET
     app.add_middleware(OtlpFront, ingest=ingest)
     return app
@@ -73,12 +76,16 @@ def make_ingest(
     keeper: Keeper | None = None,
     forward: Forwarder | None = None,
     limit_bytes: int = otlp.REQUEST_LIMIT_BYTES,
+    gate: Gate | None = None,
 ) -> Ingest:
-    """What takes requests, from all transports, into `keeper`, else straight into the store."""
+    """What takes requests, from all transports, into `keeper`, else straight into the store.
+
+    `gate` decides about them, and about the API of `create_app`; without one everybody may.
+    """
     keeper = keeper or DirectKeeper(store.spans)
     if forward is not None:
         keeper = ForwardingKeeper(keeper, forward.spool)
-    return Ingest(keeper, limit_bytes=limit_bytes)
+    return Ingest(keeper, limit_bytes=limit_bytes, gate=gate)
 
 
 def _install_etags(app: FastAPI, store: Store) -> None:
@@ -92,12 +99,15 @@ def _install_etags(app: FastAPI, store: Store) -> None:
         path = request.url.path
         if request.method != "GET" or not path.startswith("/v1/") or path == "/v1/health":
             return await call_next(request)
-        key = f"{session}|{store.revision}|{request.url.path}?{request.url.query}"
+        view = request.scope[guard.IDENTITY].view
+        key = f"{session}|{store.revision}|{view}|{request.url.path}?{request.url.query}"
         tag = f'W/"{hashlib.sha256(key.encode()).hexdigest()[:24]}"'
         if tag in (part.strip() for part in request.headers.get("if-none-match", "").split(",")):
-            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
+            headers = {"ETag": tag, "Vary": "Authorization"}
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         response = await call_next(request)
         if response.status_code == HTTPStatus.OK:
             response.headers["ETag"] = tag
             response.headers["Cache-Control"] = "no-cache"
+            response.headers["Vary"] = "Authorization"
         return response

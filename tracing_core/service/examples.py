@@ -125,6 +125,7 @@ HEALTH = schemas.Health(
     otlp_requests=25,
     otlp_spans_accepted=12_508,
     otlp_spans_rejected=0,
+    requests_refused=0,
 )
 CLOCKS = schemas.ClockList(
     correction_version=_VERSION,

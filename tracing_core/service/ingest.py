@@ -12,6 +12,7 @@ from tracing_core import otlp
 from tracing_core.ingest import BusyError, Keeper
 from tracing_core.model import DEFAULT_TENANT
 from tracing_core.otlp.assemble import Rejections
+from tracing_core.service.gate import Gate
 
 IN_FLIGHT_BYTES_MAX = 256 * 2**20
 """Bodies held at a time, by their declared size; beyond it senders are told to slow down."""
@@ -36,9 +37,16 @@ class IngestCounters:
 class Ingest:
     """What OTLP/HTTP and OTLP/gRPC have in common."""
 
-    def __init__(self, keeper: Keeper, *, limit_bytes: int = otlp.REQUEST_LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        keeper: Keeper,
+        *,
+        limit_bytes: int = otlp.REQUEST_LIMIT_BYTES,
+        gate: Gate | None = None,
+    ) -> None:
         self.keeper = keeper
         self.limit_bytes = limit_bytes
+        self.gate = gate or Gate()
         self.counters = IngestCounters()
         self._in_flight_bytes = 0
         self._in_flight_count = 0
@@ -59,8 +67,13 @@ class Ingest:
             self._in_flight_count -= 1
             self._in_flight_bytes -= size_bytes
 
-    async def take(self, body: bytes, content_type: str, encoding: str = "") -> Rejections:
+    async def take(
+        self, body: bytes, content_type: str, encoding: str = "", *, tenant: str = ""
+    ) -> Rejections:
         """Returns when the request's valid spans are safe; the refused ones with their reasons.
+
+        With a `tenant` the spans are that tenant's: where a resource names another one they are
+        refused.
 
         Raises `RequestDecodeError` for what is no trace request and `BusyError` for what was not
         kept and may come again.
@@ -83,7 +96,9 @@ class Ingest:
         def keep() -> otlp.Admitted:
             plain = otlp.decompress(body, encoding, limit_bytes=self.limit_bytes)
             admitted = otlp.admit(plain, content_type)
-            self.keeper.keep(admitted, tenant=DEFAULT_TENANT, done=done)
+            if tenant:
+                admitted = otlp.only_of_tenant(admitted, tenant)
+            self.keeper.keep(admitted, tenant=tenant or DEFAULT_TENANT, done=done)
             return admitted
 
         is_quick = (

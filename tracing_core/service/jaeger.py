@@ -30,13 +30,14 @@ DEPENDENCY_TRACES_MAX = 200
 DEPENDENCY_LOOKBACK_MS = 24 * 3600 * 1000
 """Jaeger's default."""
 MILLIS_NS = 10**6
+JAEGER_PREFIX = "/api"
 
 Answer = Callable[[Request], JSONResponse]
 
 
 def jaeger_router(store: Store) -> APIRouter:
     """`/api/...` as Jaeger has it."""
-    router = APIRouter(prefix="/api", tags=["Jaeger"])
+    router = APIRouter(prefix=JAEGER_PREFIX, tags=["Jaeger"])
 
     def get(path: str, summary: str) -> Callable[[Answer], Answer]:
         return lambda answer: router.get(path, summary=summary)(_with_jaeger_errors(answer))
@@ -87,7 +88,7 @@ def jaeger_router(store: Store) -> APIRouter:
         identity = trace_id(str(request.path_params["trace"]))
         spans = store.spans.trace(identity, tenant=_one(request, "tenant"))
         if not spans:
-            return _error(HTTPStatus.NOT_FOUND, "trace not found")
+            return jaeger_error(HTTPStatus.NOT_FOUND, "trace not found")
         return answer_traces([spans], request)
 
     @get("/dependencies", "Calls between services, counted in a sample of traces")
@@ -149,7 +150,7 @@ def _with_jaeger_errors(answer: Answer) -> Answer:
         try:
             return answer(request)
         except JaegerQueryError as error:
-            return _error(HTTPStatus.BAD_REQUEST, str(error))
+            return jaeger_error(HTTPStatus.BAD_REQUEST, str(error))
 
     return checked
 
@@ -158,10 +159,15 @@ def _answer(data: Any, *, total: int = 0) -> JSONResponse:  # noqa: ANN401 - any
     return JSONResponse({"data": data, "total": total, "limit": 0, "offset": 0, "errors": None})
 
 
-def _error(status: HTTPStatus, message: str) -> JSONResponse:
+def jaeger_error(
+    status: HTTPStatus, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """An error as Jaeger's clients expect it."""
     body = {"data": None, "total": 0, "limit": 0, "offset": 0}
     return JSONResponse(
-        {**body, "errors": [{"code": int(status), "msg": message}]}, status_code=status
+        {**body, "errors": [{"code": int(status), "msg": message}]},
+        status_code=status,
+        headers=headers,
     )
 
 

@@ -10,9 +10,19 @@ from http import HTTPStatus
 import httptools
 
 from tracing_core import otlp
+from tracing_core.access import Need, Refusal
 from tracing_core.ingest import BusyError
 from tracing_core.service.ingest import Ingest
-from tracing_core.service.otlp_http import TRACES_PATH, Answer, answer, busy, refused, sends_json
+from tracing_core.service.otlp_http import (
+    TRACES_PATH,
+    Answer,
+    answer,
+    authorization_of,
+    busy,
+    denied,
+    refused,
+    sends_json,
+)
 
 HEAD_BYTES_MAX = 64 * 2**10
 """Request line and headers, and what may come early of the next request."""
@@ -32,6 +42,8 @@ class _Head:
         self._parser = httptools.HttpRequestParser(self)
         self.target = b""
         self.headers: dict[bytes, bytes] = {}
+        self.tenant = ""
+        """Of the sender's token; empty for an operator's."""
         self.chunks: list[bytes] = []
         self.size_bytes = 0
         self.messages = 0
@@ -188,6 +200,11 @@ class Connection(asyncio.BufferedProtocol):
         limit_bytes = self._ingest.limit_bytes
         size = int(length) if length.isdigit() else limit_bytes
         as_json = sends_json(head.headers)
+        sender = self._ingest.gate.decide(authorization_of(head.headers), Need.INGEST)
+        if isinstance(sender, Refusal):
+            self._write(denied(sender, as_json=as_json), close=True)
+            return
+        head.tenant = sender.tenant
         try:
             if size > limit_bytes:
                 raise otlp.RequestTooLargeError(f"request exceeds {limit_bytes} bytes")
@@ -231,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _answer_body(self, head: _Head, body: bytes) -> None:
         try:
-            response = await answer(self._ingest, head.headers, body)
+            response = await answer(self._ingest, head.headers, body, tenant=head.tenant)
         finally:
             self._room.close()
         # A client that sent more behind a chunked body finds the connection closed, and comes

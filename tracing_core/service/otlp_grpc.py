@@ -14,10 +14,12 @@ import grpc
 import grpc.aio
 
 from tracing_core import otlp
+from tracing_core.access import Need, Refusal, RefusalKind
+from tracing_core.access.routes import OTLP_GRPC_EXPORT
 from tracing_core.ingest import BusyError
 from tracing_core.service.ingest import Ingest
 
-EXPORT_METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+EXPORT_METHOD = OTLP_GRPC_EXPORT
 STATUS_DETAILS = "grpc-status-details-bin"
 """Metadata that carries the google.rpc.Status of a refusal, RetryInfo included."""
 SHUTDOWN_S = 2.0
@@ -87,7 +89,7 @@ class GrpcHandle:
                 ("grpc.so_reuseport", 0),
             ],
         )
-        server.add_generic_rpc_handlers((_Handler(self._ingest),))
+        server.add_generic_rpc_handlers((Handler(self._ingest),))
         try:
             self.port = server.add_insecure_port(f"{self.host}:{self.port}")
             await server.start()
@@ -100,20 +102,40 @@ class GrpcHandle:
         await server.stop(SHUTDOWN_S)
 
 
-class _Handler(_GenericHandler):
+class Handler(_GenericHandler):
+    """Every method that the server has."""
+
     def __init__(self, ingest: Ingest) -> None:
-        self._method = grpc.unary_unary_rpc_method_handler(_exporter(ingest))
+        self.methods = {EXPORT_METHOD: grpc.unary_unary_rpc_method_handler(_exporter(ingest))}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _MethodHandler | None:
-        """The one method; every other is answered with UNIMPLEMENTED."""
-        return self._method if handler_call_details.method == EXPORT_METHOD else None
+        """The method; one that there is not is answered with UNIMPLEMENTED."""
+        return self.methods.get(str(handler_call_details.method))
+
+
+_DENIED = {
+    RefusalKind.NO_TOKEN: grpc.StatusCode.UNAUTHENTICATED,
+    RefusalKind.BAD_TOKEN: grpc.StatusCode.UNAUTHENTICATED,
+    RefusalKind.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    RefusalKind.NOT_NOW: grpc.StatusCode.UNAVAILABLE,
+}
+
+
+def _authorization(context: _Context) -> str:
+    found = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+    return str(found[0]) if len(found) == 1 else ""
 
 
 def _exporter(ingest: Ingest) -> Callable[[bytes, _Context], Awaitable[bytes]]:
     async def export(body: bytes, context: _Context) -> bytes:
+        sender = ingest.gate.decide(_authorization(context), Need.INGEST)
+        if isinstance(sender, Refusal):
+            await context.abort(_DENIED[sender.kind], sender.message)
         try:
             with ingest.room(len(body)):
-                rejections = await ingest.take(body, otlp.CONTENT_TYPE_PROTOBUF)
+                rejections = await ingest.take(
+                    body, otlp.CONTENT_TYPE_PROTOBUF, tenant=sender.tenant
+                )
         except otlp.RequestDecodeError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except BusyError as error:

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tracing_core import otlp
+from tracing_core.access import Need, Refusal, RefusalKind
 from tracing_core.ingest import BusyError
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.otlp_example import OTLP_JSON
@@ -49,14 +50,19 @@ class OtlpFront:
         await send({"type": "http.response.body", "body": body})
 
 
-async def answer(ingest: Ingest, headers: Mapping[bytes, bytes], body: bytes) -> Answer:
-    """Status, headers and body for one request; the names of its headers are lower case."""
+async def answer(
+    ingest: Ingest, headers: Mapping[bytes, bytes], body: bytes, *, tenant: str
+) -> Answer:
+    """Status, headers and body for one request; the names of its headers are lower case.
+
+    `tenant` is that of the sender's token, empty for an operator's.
+    """
     content_type = headers.get(b"content-type", b"").decode("latin-1")
     encoding = headers.get(b"content-encoding", b"").decode("latin-1")
     as_json = sends_json(headers)
     try:
         media = otlp.media_type(content_type)
-        rejections = await ingest.take(body, content_type, encoding)
+        rejections = await ingest.take(body, content_type, encoding, tenant=tenant)
     except otlp.RequestDecodeError as error:
         return refused(error, as_json=as_json)
     except BusyError as error:
@@ -74,9 +80,13 @@ def sends_json(headers: Mapping[bytes, bytes]) -> bool:
 async def _answer_scope(ingest: Ingest, scope: Scope, receive: Receive) -> Answer:
     headers = dict(scope["headers"])
     as_json = sends_json(headers)
+    sender = ingest.gate.decide(authorization_of(headers), Need.INGEST)
+    if isinstance(sender, Refusal):
+        return denied(sender, as_json=as_json)
     try:
         with ingest.room(_declared_size(headers, ingest.limit_bytes)):
-            return await answer(ingest, headers, await _read(receive, ingest.limit_bytes))
+            body = await _read(receive, ingest.limit_bytes)
+            return await answer(ingest, headers, body, tenant=sender.tenant)
     except otlp.RequestDecodeError as error:
         return refused(error, as_json=as_json)
     except BusyError as error:
@@ -118,6 +128,28 @@ def refused(error: otlp.RequestDecodeError, *, as_json: bool) -> Answer:
         case _:
             status, code = HTTPStatus.BAD_REQUEST, otlp.StatusCode.INVALID_ARGUMENT
     return status, [_type(as_json)], otlp.encode_status(code, str(error), as_json=as_json)
+
+
+def authorization_of(headers: Mapping[bytes, bytes]) -> str:
+    """The Authorization header."""
+    return headers.get(b"authorization", b"").decode("latin-1")
+
+
+_DENIED = {
+    RefusalKind.NO_TOKEN: (HTTPStatus.UNAUTHORIZED, otlp.StatusCode.UNAUTHENTICATED),
+    RefusalKind.BAD_TOKEN: (HTTPStatus.UNAUTHORIZED, otlp.StatusCode.UNAUTHENTICATED),
+    RefusalKind.FORBIDDEN: (HTTPStatus.FORBIDDEN, otlp.StatusCode.PERMISSION_DENIED),
+    RefusalKind.NOT_NOW: (HTTPStatus.SERVICE_UNAVAILABLE, otlp.StatusCode.UNAVAILABLE),
+}
+
+
+def denied(refusal: Refusal, *, as_json: bool) -> Answer:
+    """401 or 403: the sender has no token, or none that may; 503 if the tokens are not known."""
+    status, code = _DENIED[refusal.kind]
+    headers = [_type(as_json)]
+    if refusal.challenge:
+        headers.append((b"www-authenticate", refusal.challenge.encode()))
+    return status, headers, otlp.encode_status(code, refusal.message, as_json=as_json)
 
 
 def busy(error: BusyError, *, as_json: bool) -> Answer:

@@ -34,8 +34,14 @@ class Problem(ApiModel):
     detail: str
 
 
+class Liveness(ApiModel):
+    """The service is up: what everybody may know."""
+
+    status: str
+
+
 class Health(Versioned):
-    """The service is up and its store answers."""
+    """The service is up and its store answers: what operators see."""
 
     status: str
     spans: int
@@ -44,6 +50,7 @@ class Health(Versioned):
     otlp_requests: int
     otlp_spans_accepted: int
     otlp_spans_rejected: int
+    requests_refused: int = Field(description="For want of a token or of a scope.")
 
 
 class Instant(ApiModel):
@@ -343,13 +350,16 @@ class InversionSummary(ApiModel):
 
 
 class Summary(Versioned):
-    """The state of the fabric and the traces in one answer."""
+    """The state of the fabric and the traces in one answer.
+
+    What is null belongs to the fabric, and the token lacks the scope fabric:read.
+    """
 
     spans: int
-    packets: int
-    hops: int
-    clocks: ClockSummary
-    links: LinkSummary
+    packets: int | None
+    hops: int | None
+    clocks: ClockSummary | None
+    links: LinkSummary | None
     inversions: InversionSummary
     transfers: int
     transfers_slow: int = Field(description="See `slow` of a transfer.")
