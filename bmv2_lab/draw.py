@@ -12,10 +12,12 @@ import numpy as np
 
 from bmv2_lab.fabric_of import inner_links, leaf_names, scenario_fabric
 from bmv2_lab.scenarios import Scenario
+from bmv2_lab.scenarios.parameters import HostClocks
 from bmv2_lab.simulator.background import Load
 from bmv2_lab.simulator.clocks import Oscillator
 from bmv2_lab.truth import TrueLink
 from controller.fabric import Fabric, LinkEnd
+from tracing_core.clock_domains import ClockKind, clock_name
 
 TAI_EPOCH_NS = 1_790_000_000_000_000_000
 """True time 0 on the TAI scale that PTP distributes: a fixed instant in 2026."""
@@ -50,6 +52,7 @@ class Stream(IntEnum):
     REPORT_LOSS = 13
     EVENTS = 14
     PTM = 15
+    HOST_CLOCKS = 16
 
 
 def stream(seed: int, purpose: Stream, index: int = 0) -> np.random.Generator:
@@ -74,7 +77,8 @@ class DrawnFabric:
     """In the order of `fabric.links`."""
     stamp_points: dict[LinkEnd, TrueStampPoint]
     oscillators: dict[str, Oscillator]
-    """By clock: hosts, switches, `collector` and the counters of machines with several NICs."""
+    """By clock: hosts, switches, `collector`, the counters of machines with several NICs, and where
+    the scenario has them hosts' system clocks and GPUs."""
     rate_offset_ppb: dict[str, float]
     loads: dict[LinkEnd, dict[int, Load]]
     """Background load by egress port and queue."""
@@ -85,6 +89,9 @@ def draw_fabric(scenario: Scenario, seed: int) -> DrawnFabric:
     cables = stream(seed, Stream.CABLES)
     fabric = scenario_fabric(scenario, cables)
     oscillators, rates = _draw_clocks(scenario, fabric, seed)
+    if scenario.host_clocks is not None:
+        tai_ns = oscillators[fabric.ptp.grandmaster].epoch_ns
+        oscillators |= _draw_host_clocks(scenario, scenario.host_clocks, fabric, seed, tai_ns)
     return DrawnFabric(
         fabric=fabric,
         links=_draw_links(scenario, fabric, stream(seed, Stream.ASYMMETRY)),
@@ -208,6 +215,33 @@ def _draw_clocks(
             duration_ns=scenario.duration_ns + 1_000_000_000,
         )
     return oscillators, rates
+
+
+def _draw_host_clocks(
+    scenario: Scenario, settings: HostClocks, fabric: Fabric, seed: int, tai_ns: int
+) -> dict[str, Oscillator]:
+    """A system clock in UTC and a GPU's timer since some start, per host."""
+    nuisance = scenario.nuisance
+    limit = nuisance.rate_offset_max_ppb * 0.9
+    made = {}
+    for number, host in enumerate(fabric.hosts):
+        rng = stream(seed, Stream.HOST_CLOCKS, 10_000 + number)
+        off_ns = round(rng.uniform(-1.0, 1.0) * settings.ntp_bias_ns_max)
+        utc_ns = tai_ns - settings.tai_utc_s * 1_000_000_000 + off_ns
+        up_ns = int(rng.integers(1_000_000_000, SWITCH_UPTIME_NS_MAX))
+        for name, epoch_ns in (
+            (clock_name(host.name, ClockKind.SYSTEM), utc_ns),
+            (clock_name(host.name, ClockKind.GPU, 0), up_ns),
+        ):
+            rate_ppb = float(np.clip(rng.normal(0.0, nuisance.rate_offset_sd_ppb), -limit, limit))
+            made[name] = Oscillator(
+                rng,
+                epoch_ns=epoch_ns,
+                rate_offset_ppb=rate_ppb,
+                wander_ns_per_s_sqrt_s=nuisance.wander_ns_per_s_sqrt_s,
+                duration_ns=scenario.duration_ns + 1_000_000_000,
+            )
+    return made
 
 
 def _draw_loads(

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from bmv2_lab.answers import Answers, all_answers
 from bmv2_lab.fabric_of import inner_links
+from bmv2_lab.host_clock_score import HostClockErrors, host_clock_errors
 from bmv2_lab.lab_run import LabRun
 from bmv2_lab.oracle_score import oracle_errors_ns, table_errors_ns
 from controller.fabric import programmed_switches
+from correction.derived.chain import NOTHING_DERIVED, DerivedClocks
 from correction.link_bounds import link_bounds
 from correction.servo import ServoLog
 from correction.solution import FabricSolution
@@ -36,12 +38,15 @@ class Estimates:
         solution: FabricSolution,
         table: CorrectionTable,
         servos: Mapping[int, ServoLog],
+        derived: DerivedClocks = NOTHING_DERIVED,
     ) -> None:
-        """`solution`: in free-running time; `table`: on the clocks as they read."""
+        """`solution`: in free-running time; `table`: on the clocks as they read; `derived`: hosts'
+        other clocks."""
         self.run = run
         self.solution = solution
         self.table = table
         self._servos = servos
+        self._derived = derived
         self._fabric = run.drawn.fabric
         self._truth = run.lab.truth
 
@@ -124,6 +129,10 @@ class Estimates:
         chosen = answers.confident & inside[:, None] & self.of(clocks)
         bounds = answers.conditional_ns[chosen]
         return float(np.median(bounds)) if len(bounds) else float("nan")
+
+    def host_clocks(self, clocks: Collection[str]) -> HostClockErrors:
+        """Hosts' clocks that no packet carries, whenever the lab looked."""
+        return host_clock_errors(self.run.lab.result.host_clocks_observed, self._derived, clocks)
 
     # Windows
 

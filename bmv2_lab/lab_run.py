@@ -223,9 +223,11 @@ def write_lab_files(run: LabRun, out: Path) -> None:
     (out / FABRIC_FILE).write_text(dump_fabric(run.drawn.fabric), encoding="utf-8")
     write_pcap(out / REPORTS_FILE, run.lab.result.reports)
     write_ptp_log(out / EXCHANGES_FILE, run.lab.result.ptp_lines)
-    if run.lab.result.cross_stamps:
+    if run.lab.result.has_clock_pairs:
         write_clock_pairs(
-            out / CLOCK_PAIRS_FILE, (stamp for _, stamp in run.lab.result.cross_stamps)
+            out / CLOCK_PAIRS_FILE,
+            (stamp for _, stamp in run.lab.result.cross_stamps),
+            run.lab.result.clock_pair_lines,
         )
     if run.loop is not None:
         write_link_delays(out / LINK_DELAYS_FILE, run.loop.written)

@@ -41,6 +41,14 @@ def standing_events(scenario: Scenario, fabric: Fabric) -> Iterator[TrueEvent]:
             value=scenario.wrong_correction.error_ns,
             unit="ns",
         )
+    if scenario.host_clocks is not None and scenario.host_clocks.step_host:
+        yield TrueEvent(
+            kind="system_clock_step",
+            entity=scenario.host_clocks.step_host,
+            from_true_ns=scenario.host_clocks.step_at_ns,
+            value=scenario.host_clocks.step_ns,
+            unit="ns",
+        )
     if scenario.spraying:
         yield TrueEvent(kind="spraying", entity="")
     if scenario.report_loss_share:

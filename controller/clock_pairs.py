@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`clock_pairs.jsonl`: two clocks of a machine, read at one instant.
 
-One JSON object a line (docs/schemas/clock-pairs.schema.json): first `header`, with the version, then
+One JSON object a line (docs/schemas/clock-pairs.schema.json): `header`, with the version, then
 - `cross_stamp`: a NIC's PHC and its machine's counter, as PCIe PTM gives them
   (PTP_SYS_OFFSET_PRECISE on Linux). Two NICs of one machine are tied together by their rows
   against the same counter.

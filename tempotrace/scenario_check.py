@@ -37,13 +37,13 @@ def analyse_run(run: LabRun, out: Path) -> Analysis:
         load_fabric(out / FABRIC_FILE),
         out / REPORTS_FILE,
         out / EXCHANGES_FILE,
-        out / CLOCK_PAIRS_FILE if run.lab.result.cross_stamps else None,
+        out / CLOCK_PAIRS_FILE if run.lab.result.has_clock_pairs else None,
     )
 
 
 def checked_limits(run: LabRun, analysis: Analysis) -> CheckedLimits:
     """The only thing of an analysis that goes on is its answer; truth comes in here."""
-    estimates = Estimates(run, analysis.solution, analysis.table, analysis.servos)
+    estimates = Estimates(run, analysis.solution, analysis.table, analysis.servos, analysis.derived)
     evidence = Evidence(run, estimates)
     return CheckedLimits(
         telemetry=check_limits(run.scenario.limits, evidence),

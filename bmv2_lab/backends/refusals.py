@@ -14,6 +14,7 @@ WHY_NOT: dict[str, str] = {
     "ptp_over_ethernet": "ptp4l runs unicast over UDP here",
     "plain_spines": "all switches run the program here",
     "lossless": NO_PAUSE,
+    "host_clocks": "hosts share the kernel's one clock, and have no GPU",
 }
 """By parameter of a scenario."""
 

@@ -61,6 +61,26 @@ class LosslessRoce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostClocks:
+    """Every host has a system clock in UTC and a GPU, and logs readings of them. Some system clocks
+    follow NTP, the others run free."""
+
+    interval_ns: int = 100_000_000
+    """Between two readings of a pair."""
+    ntp_every: int = 2
+    """The system clock of every so many-th host, from the first, follows NTP."""
+    tai_utc_s: int = 37
+    ntp_poll_ns: int = 500_000_000
+    ntp_bias_ns_max: int = 50_000
+    """By how much NTP is off on a host, because of its path."""
+    ntp_noise_sd_ns: int = 5_000
+    step_host: str = ""
+    """Whose system clock is set, once; none."""
+    step_at_ns: int = 0
+    step_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLoop:
     """The engine feeds transparent clocks while the fabric runs; instants of true time in ns."""
 
@@ -146,6 +166,8 @@ class Scenario:
     stamp_biases: tuple[StampBias, ...] = ()
     straggler: Straggler | None = None
     wrong_correction: WrongCorrection | None = None
+    host_clocks: HostClocks | None = None
+    """None: hosts have no clock but their NIC's."""
     lossless: LosslessRoce | None = None
     """None: queues are cut off at their limit, and NICs send at line rate."""
     spraying: bool = False

@@ -10,6 +10,16 @@ from controller.clock_pairs import CrossStamp
 from controller.fabric import LinkEnd
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostClockReading:
+    """A clock of a host that no packet carries, at one true instant; for scoring alone."""
+
+    clock: str
+    local_ns: int
+    reference_ns: int
+    """What the reference read then."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LabResult:
     """What a run leaves behind."""
@@ -29,6 +39,10 @@ class LabResult:
     """By steered clock, rows of `ADJUSTMENT_DTYPE`, the same as the lines hold."""
     cross_stamps: list[tuple[int, CrossStamp]] = field(default_factory=list)
     """(true instant, for scoring alone; what the machine logs)."""
+    clock_pair_lines: list[str] = field(default_factory=list)
+    """Lines of `clock_pairs.jsonl` about hosts' other clocks."""
+    host_clocks_observed: list[HostClockReading] = field(default_factory=list)
+    """System clocks and GPUs at regular true instants; in no file."""
     pauses: list[tuple[int, LinkEnd, bool]] = field(default_factory=list)
     """(true instant, sending end, whether it is paused or may go on)."""
     observed: list[TrueWindow] = field(default_factory=list)
@@ -36,3 +50,8 @@ class LabResult:
     alone, in no file."""
     cpu_frames: int = 0
     """Packets that switches sent to the controller."""
+
+    @property
+    def has_clock_pairs(self) -> bool:
+        """There is something for `clock_pairs.jsonl`."""
+        return bool(self.cross_stamps or self.clock_pair_lines)

@@ -15,6 +15,7 @@ from bmv2_lab.simulator.boundary_clock import (
 )
 from bmv2_lab.simulator.clocks import SteeredClock
 from bmv2_lab.simulator.engine import Engine
+from bmv2_lab.simulator.host_clocks import HostClockReader
 from bmv2_lab.simulator.host_node import HostNode
 from bmv2_lab.simulator.lab_result import LabResult
 from bmv2_lab.simulator.ptm import PtmReader
@@ -58,6 +59,9 @@ class Timing:
         self._result = result
         self._start_ptp()
         self._start_ptm()
+        self.host_clocks: dict[str, HostClockReader] = {}
+        """Clocks of hosts that no packet carries, where the scenario has them."""
+        self._start_host_clocks()
 
     def _start_ptp(self) -> None:
         if self._scenario.boundary_clocks:
@@ -96,6 +100,25 @@ class Timing:
                     rng=stream(self._seed, Stream.PTM, index),
                     on_stamp=lambda *stamp: self._result.cross_stamps.append(stamp),
                 )
+
+    def _start_host_clocks(self) -> None:
+        settings = self._scenario.host_clocks
+        if settings is None:
+            return
+        for number, host in enumerate(self._drawn.fabric.hosts):
+            self.host_clocks[host.name] = HostClockReader(
+                self._engine,
+                host,
+                self._scenario,
+                self._drawn,
+                self._phcs,
+                seed=self._seed,
+                number=number,
+                lines=self._result.clock_pair_lines,
+            )
+        if settings.step_host:
+            reader = self.host_clocks[settings.step_host]
+            self._engine.at(settings.step_at_ns, reader.set_by, settings.step_ns)
 
     def _start_boundary_clocks(self) -> None:
         """Each node follows its parent on the grandmaster's tree; a switch serves its children once

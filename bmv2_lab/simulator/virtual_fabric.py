@@ -15,7 +15,7 @@ from bmv2_lab.simulator.egress_port import EgressPort
 from bmv2_lab.simulator.engine import Engine
 from bmv2_lab.simulator.faults import FaultInjector
 from bmv2_lab.simulator.host_node import HostNode
-from bmv2_lab.simulator.lab_result import LabResult
+from bmv2_lab.simulator.lab_result import HostClockReading, LabResult
 from bmv2_lab.simulator.lossless_port import LosslessPort
 from bmv2_lab.simulator.pfc import LOSSLESS_QUEUE, REACTION_NS, PfcAccount
 from bmv2_lab.simulator.switch_node import INGRESS_PROCESSING_NS, SwitchNode
@@ -267,6 +267,12 @@ class VirtualFabric:
 
     def _observe_clocks(self) -> None:
         self.result.observed.append(self._all_clocks())
+        reference_ns = self.result.observed[-1].reference_ns
+        for reader in self.timing.host_clocks.values():
+            for clock, local_ns in reader.readings():
+                self.result.host_clocks_observed.append(
+                    HostClockReading(clock=clock, local_ns=local_ns, reference_ns=reference_ns)
+                )
 
     def _all_clocks(self) -> TrueWindow:
         now_ns = self.engine.now_ns

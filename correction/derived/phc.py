@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correction.derived.compose import CLOCK_ROW_DTYPE, ClockRows
-from correction.derived.readings import ClockPairs, PairReject
+from correction.derived.readings import ClockPairs, PairReject, tai_utc_seconds
 from correction.model import ClockKind
 from correction.servo import ServoLog
 from correction.solution import FabricSolution
@@ -63,7 +63,7 @@ def free_running_pairs(
         rejected[PairReject.PARENT_SHOWN_TWICE] += int(np.count_nonzero(twice))
     rows = rows[~twice].copy()
     rows["parent_local_ns"] = log.to_free_ns(rows["parent_local_ns"])
-    return replace(pairs, rows=rows)
+    return replace(pairs, rows=rows, tai_utc_s=tai_utc_seconds(pairs.rows))
 
 
 def all_free_running(

@@ -12,7 +12,12 @@ from enum import StrEnum, unique
 import numpy as np
 from numpy.typing import NDArray
 
-from correction.timebase import has_stamp
+from correction.timebase import NS_PER_S, has_stamp
+
+TAI_UTC_S_MIN, TAI_UTC_S_MAX = 30, 50
+"""37 since 2017; a table that says less or more is broken (clocks.md 2.10)."""
+TAI_UTC_NEAR_NS = 250_000_000
+"""A clock that is off by more than this besides is not UTC."""
 
 PAIR_DTYPE = np.dtype(
     [
@@ -62,6 +67,8 @@ class ClockPairs:
     rows: NDArray[np.void]
     """Array of `PAIR_DTYPE`."""
     behaviour: Behaviour
+    tai_utc_s: tuple[int, ...] = ()
+    """`tai_utc_seconds` of the readings, where `rows` have the parent in free-running time."""
 
 
 def sound_readings(pairs: ClockPairs, rejected: Counter[PairReject]) -> NDArray[np.void]:
@@ -80,6 +87,19 @@ def sound_readings(pairs: ClockPairs, rejected: Counter[PairReject]) -> NDArray[
         kept[place] = _ascending(rows["clock_local_ns"][place])
     _count(rejected, PairReject.REVERSED, int(np.count_nonzero(~kept)))
     return rows[kept]
+
+
+def tai_utc_seconds(readings: NDArray[np.void]) -> tuple[int, ...]:
+    """Whole seconds that a clock is behind its parent, where these look like TAI less UTC.
+
+    Such an offset is an offset like any other; it is named because a clock that is in UTC where TAI
+    is expected, or the other way round, is a fault that operators know.
+    """
+    behind = readings["parent_local_ns"] - readings["clock_local_ns"]
+    seconds = (behind + NS_PER_S // 2) // NS_PER_S
+    near = np.abs(behind - seconds * NS_PER_S) <= TAI_UTC_NEAR_NS
+    found = seconds[(seconds >= TAI_UTC_S_MIN) & (seconds <= TAI_UTC_S_MAX) & near]
+    return tuple(np.unique(found).tolist())
 
 
 def _ascending(values: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -22,7 +22,13 @@ from correction.derived.disputed import (
     without,
 )
 from correction.derived.feasible import Slack, feasible_ns, nearest_readings
-from correction.derived.readings import Behaviour, ClockPairs, PairReject, sound_readings
+from correction.derived.readings import (
+    Behaviour,
+    ClockPairs,
+    PairReject,
+    sound_readings,
+    tai_utc_seconds,
+)
 from correction.derived.stretches import Windows, find_stretches
 from correction.table import CONDITIONAL_SIGMAS, HARD_SIGMAS, UNBOUNDED_NS, Status
 from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
@@ -62,12 +68,6 @@ class Relation:
     UTC."""
 
 
-TAI_UTC_S_MIN, TAI_UTC_S_MAX = 30, 50
-"""37 since 2017; a table that says less or more is broken (clocks.md 2.10)."""
-TAI_UTC_NEAR_NS = 250_000_000
-"""A clock that is off by more than this besides is not UTC."""
-
-
 def relate(pairs: ClockPairs, rejected: Counter[PairReject]) -> Relation:
     """Estimate one clock against its parent; damaged readings are counted in `rejected`."""
     readings = sound_readings(pairs, rejected)
@@ -105,7 +105,7 @@ def relate(pairs: ClockPairs, rejected: Counter[PairReject]) -> Relation:
         parent=pairs.parent,
         rows=rows,
         reasons=tuple(reasons),
-        tai_utc_s=_tai_utc_s(rows),
+        tai_utc_s=pairs.tai_utc_s or tai_utc_seconds(readings),
     )
 
 
@@ -273,12 +273,3 @@ def _near(cuts: Float64s, times_ns: Float64s) -> Bools:
 def _worst(line: Float64s, low: Float64s, high: Float64s) -> Float64s:
     worst: Float64s = np.maximum(high - line, line - low).max(axis=1)
     return worst
-
-
-def _tai_utc_s(rows: NDArray[np.void]) -> tuple[int, ...]:
-    good = rows[rows["status"] == Status.OK]
-    behind = good["anchor_parent_local_ns"] - good["anchor_local_ns"]
-    seconds: Int64s = (behind + NS_PER_S // 2) // NS_PER_S
-    is_tai = (seconds >= TAI_UTC_S_MIN) & (seconds <= TAI_UTC_S_MAX)
-    is_tai &= np.abs(behind - seconds * NS_PER_S) <= TAI_UTC_NEAR_NS
-    return tuple(np.unique(seconds[is_tai]).tolist())
