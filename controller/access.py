@@ -35,6 +35,8 @@ class Access:
 
     election_id: int = ELECTION_ID
     """1 to 2^64 - 1: the controller with the highest one is primary."""
+    role: str = ""
+    """P4Runtime role; empty: the one with full access."""
     tls: Tls | None = None
     """None: plain TCP."""
 

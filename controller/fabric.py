@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, unique
 from ipaddress import IPv4Network, IPv6Network
 
+from controller.fabric_controller import DEFAULT_CONTROLLER, ControllerSettings
 from controller.fabric_fault import FabricError, FabricFault
 from controller.fabric_qos import EcnThreshold, Qos, QosMaps, TrafficClass
 from controller.fabric_telemetry import (
@@ -126,6 +127,8 @@ class DeviceModel:
     egress_stamp_width_bits: int | None = None
     """Width of egress stamps, where it is less: Tofino 1 tells 18 bits of the dequeue time."""
     stamp_origin: StampOrigin = StampOrigin.ARBITRARY
+    gnmi_port: int | None = None
+    """Where its switches serve gNMI, on the host of their P4Runtime server; None: nowhere."""
     mtu_bytes: int | None = None
     """IP MTU of its ports, where nothing else says what it is; None: not known."""
     qos_maps: QosMaps | None = None
@@ -164,6 +167,8 @@ class Switch:
     """P4Runtime device id."""
     p4runtime: str | None = None
     """`HOST:PORT` of its P4Runtime server; None where the address comes from elsewhere."""
+    gnmi: str | None = None
+    """`HOST:PORT` of its gNMI server; None: `gnmi_port` of its model says whether it has one."""
     ptp_role: PtpRole | None = None
     """What it does to PTP event messages; None: what its model does."""
     stamp_origin: StampOrigin | None = None
@@ -310,6 +315,8 @@ class Fabric:
     punt: tuple[PuntRule, ...] = DEFAULT_PUNT
     probes: Probes | None = None
     """None: no switch answers or sends probes."""
+    controller: ControllerSettings = DEFAULT_CONTROLLER
+    """How its controllers reach its switches."""
 
     @property
     def collector(self) -> Collector:
@@ -360,6 +367,14 @@ def programmed_switches(fabric: Fabric) -> tuple[Switch, ...]:
     return tuple(
         switch for switch in fabric.switches if models[switch.model].target != NO_PROGRAM.name
     )
+
+
+def gnmi_address(fabric: Fabric, switch: Switch) -> str | None:
+    """`HOST:PORT` of the switch's gNMI server; None where it has none that is known."""
+    port = fabric.model_of(switch).gnmi_port
+    if switch.gnmi is not None or switch.p4runtime is None or port is None:
+        return switch.gnmi
+    return f"{switch.p4runtime.rpartition(':')[0]}:{port}"
 
 
 def transparent_clocks(fabric: Fabric) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from controller.fabric_build_telemetry import (
     read_reports,
     read_watchlist,
 )
+from controller.fabric_controller import read_controller
 from controller.fabric_qos import EcnProfile, QosMaps
 from controller.fabric_telemetry import EthernetPtp
 from controller.targets import BMV2, DeviceConfigFormat
@@ -98,6 +99,7 @@ def build_fabric(node: Node) -> Fabric:
         reports=read_reports(node.get("reports", {})),
         punt=read_punt(node.get("punt")),
         probes=read_probes(node.get("probes")),
+        controller=read_controller(node.get("controller")),
     )
 
 
@@ -131,6 +133,7 @@ def _model(node: Node) -> DeviceModel:
         device_config=DeviceConfigFormat(
             node.get("device_config", DeviceConfigFormat.STRATUM.value)
         ),
+        gnmi_port=node.get("gnmi_port"),
         stamp_unit_ns=node["stamp_unit_ns"],
         stamp_width_bits=node["stamp_width_bits"],
         egress_stamp_width_bits=node.get("egress_stamp_width_bits"),
@@ -177,6 +180,7 @@ def _switch(node: Node) -> Switch:
         cpu_port=node["cpu_port"],
         device_id=node.get("device_id") or node["node_id"],
         p4runtime=node.get("p4runtime"),
+        gnmi=node.get("gnmi"),
         ptp_role=PtpRole(node["ptp_role"]) if "ptp_role" in node else None,
         stamp_origin=StampOrigin(node["stamp_origin"]) if "stamp_origin" in node else None,
         mtu_bytes=node.get("mtu_bytes"),

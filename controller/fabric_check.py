@@ -14,6 +14,7 @@ from controller.fabric_check_links import check_cabled, check_links, check_reach
 from controller.fabric_check_prefixes import check_prefixes
 from controller.fabric_check_qos import check_classes, check_switch_settings
 from controller.fabric_check_telemetry import check_measuring, collector_addresses
+from controller.fabric_controller import check_controller
 from controller.fabric_problem import (
     HOST_NAMES,
     TENANT_NAMES,
@@ -39,7 +40,12 @@ def check_fabric(fabric: Fabric, doubt: Doubt | None = None) -> list[FabricProbl
     switches = SwitchIndex(fabric)
     # What follows from names, cabling and tenants as a whole is not told where these are wrong.
     stages: tuple[Callable[[], Iterator[FabricProblem]], ...] = (
-        lambda: chain(_unique_values(fabric), check_classes(fabric), _models(fabric)),
+        lambda: chain(
+            _unique_values(fabric),
+            check_classes(fabric),
+            _models(fabric),
+            (FabricProblem(*found) for found in check_controller(fabric.controller)),
+        ),
         lambda: chain(
             _references(fabric),
             check_measuring(fabric, switches),

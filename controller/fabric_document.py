@@ -71,6 +71,10 @@ class FabricDocument:
             message=message,
         )
 
+    def path_of(self, path: KeyPath) -> Path:
+        """The file in which the value stands."""
+        return self._place(path)[0].path
+
     def key(self, path: KeyPath, seen_from: KeyPath) -> str:
         """The path as an error at another path names it: with its file, if it is another one."""
         file, local = self._place(path)

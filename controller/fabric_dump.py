@@ -18,6 +18,7 @@ from controller.fabric import (
     StampOrigin,
     Switch,
 )
+from controller.fabric_controller import controller_lines
 from controller.fabric_dump_qos import qos_map_fields
 from controller.fabric_dump_telemetry import (
     collector_lines,
@@ -56,6 +57,7 @@ def _lines(fabric: Fabric) -> Iterator[str]:
             fields.append(("hard_ns", repr(one.hard_ns)))
         yield f"    - {flow(fields)}"
     yield ""
+    yield from controller_lines(fabric.controller)
     yield from collector_lines(fabric.collectors)
     yield ""
     yield "int:"
@@ -138,6 +140,8 @@ def _model_lines(model: DeviceModel) -> Iterator[str]:
         yield f"    target: {model.target}"
     if model.device_config is not DeviceConfigFormat.STRATUM:
         yield f"    device_config: {model.device_config.value}"
+    if model.gnmi_port is not None:
+        yield f"    gnmi_port: {model.gnmi_port}"
     yield f"    ptp_role: {model.ptp_role.value}"
     yield f"    stamp_unit_ns: {model.stamp_unit_ns}"
     yield f"    stamp_width_bits: {model.stamp_width_bits}"
@@ -190,6 +194,8 @@ def _switch_fields(switch: Switch) -> Fields:
         fields.append(("device_id", str(switch.device_id)))
     if switch.p4runtime is not None:
         fields.append(("p4runtime", f'"{switch.p4runtime}"'))
+    if switch.gnmi is not None:
+        fields.append(("gnmi", f'"{switch.gnmi}"'))
     if switch.interfaces:
         interfaces = (
             flow([("port", str(port)), ("interface", str(interface))])

@@ -7,6 +7,7 @@ schema cannot say (`fabric_check.py`). Values that a pass refuses are replaced f
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ from controller.fabric_build_telemetry import (
     Node,
 )
 from controller.fabric_check import check_fabric
+from controller.fabric_controller import SECTION, below
 from controller.fabric_document import FabricDocument, document_of, read_document
 from controller.fabric_problem import FabricProblem
 from controller.fabric_repair import UNKNOWN_ITEM, Doubt, repaired
@@ -68,6 +70,9 @@ def _load(document: FabricDocument, check: FabricCheck | None) -> Fabric:
     faults += document.faults
     if not faults and isinstance(document.value, dict):
         fabric = build_fabric(document.value)
+        # Paths count from the file that names them, which may be an included one.
+        folder = document.path_of((SECTION,)).parent
+        fabric = replace(fabric, controller=below(fabric.controller, folder))
         found = check_fabric(fabric)
         if not found and check is not None:
             found = list(check(fabric))

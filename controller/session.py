@@ -55,13 +55,17 @@ class SwitchSession:
         schema: fy.P4Schema,
         channel: P4Channel,
         counters: StreamCounters | None = None,
+        role: str = "",
     ) -> None:
         self.name = name
         self._device_id = device_id
         self._schema = schema
         self._channel = channel
         self._election_id = 0
-        self._stream = SwitchStream(name, device_id, schema, channel, counters or StreamCounters())
+        self._role = role
+        self._stream = SwitchStream(
+            name, device_id, schema, channel, counters or StreamCounters(), role=role
+        )
 
     # Who is in charge
 
@@ -158,6 +162,7 @@ class SwitchSession:
             await self._channel.push_pipeline(
                 p4r.SetForwardingPipelineConfigRequest(
                     device_id=self._device_id,
+                    role=self._role,
                     election_id=U128.encode(self._election_id),
                     action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
                     config=config or self._schema.get_pipeline_config(),
@@ -238,6 +243,7 @@ class SwitchSession:
     def _write_request(self, updates: list[p4r.Update]) -> p4r.WriteRequest:
         return p4r.WriteRequest(
             device_id=self._device_id,
+            role=self._role,
             election_id=U128.encode(self._election_id),
             updates=updates,
         )
@@ -262,7 +268,12 @@ async def open_session(
     except AccessError as error:
         raise SwitchError(switch=name, message=str(error)) from error
     session = SwitchSession(
-        name=name, device_id=device_id, schema=schema, channel=channel, counters=counters
+        name=name,
+        device_id=device_id,
+        schema=schema,
+        channel=channel,
+        counters=counters,
+        role=access.role,
     )
     try:
         yield session

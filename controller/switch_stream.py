@@ -56,8 +56,11 @@ class SwitchStream:
         schema: fy.P4Schema,
         channel: P4Channel,
         counters: StreamCounters,
+        *,
+        role: str = "",
     ) -> None:
         self.counters = counters
+        self._role = role
         self.packets_in: asyncio.Queue[PacketIn] = asyncio.Queue(PACKET_IN_COUNT_MAX)
         self._name = name
         self._device_id = device_id
@@ -73,6 +76,8 @@ class SwitchStream:
                 device_id=self._device_id, election_id=U128.encode(election_id)
             )
         )
+        if self._role:  # an empty role is another one than none to some servers
+            request.arbitration.role.name = self._role
         with wrapped(self._name):
             await self._channel.send(request)
         if self._reader is None:

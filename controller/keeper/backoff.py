@@ -2,15 +2,28 @@
 """How long to wait before the next attempt: longer each time, and never all at once."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-FIRST_NS = 250_000_000
-"""Before the second attempt."""
-MAX_NS = 15_000_000_000
-"""A switch that boots is seen this late at most, half a minute after the worst luck."""
+from controller.fabric_controller import RECONNECT_FIRST_MS, RECONNECT_MAX_S
+
+FIRST_NS = RECONNECT_FIRST_MS * 1_000_000
+MAX_NS = round(RECONNECT_MAX_S * 1_000_000_000)
 FACTOR = 2
 JITTER = 0.5
 """Up to this part of a wait is left out at random, so that the sessions of a fabric that lost its
 controller, or its power, do not come back in the same instant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitLimits:
+    """First and longest wait between attempts to reach a switch."""
+
+    first_ns: int = FIRST_NS
+    max_ns: int = MAX_NS
+
+
+RECONNECT_LIMITS = WaitLimits()
+"""Unless the fabric file says otherwise."""
 
 
 class Backoff:

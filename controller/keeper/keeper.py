@@ -25,6 +25,7 @@ from controller.fabric import Fabric, programmed_switches
 from controller.fabric_treatment import require_equal_treatment
 from controller.findings import ROUTE_NAMES, Target
 from controller.garbage import few_collections
+from controller.keeper.backoff import RECONNECT_LIMITS, WaitLimits
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_fabric import KeptFabric
 from controller.keeper.kept_switch import KeptSwitch
@@ -46,6 +47,8 @@ class KeeperOptions:
     """P4Runtime `HOST:PORT` by switch name, in place of those of the file."""
     pipeline_change: PipelineChange | None = None
     """Leave to replace a pipeline that a switch runs."""
+    reconnect: WaitLimits = RECONNECT_LIMITS
+    """Waits between attempts to reach a switch."""
 
 
 class Keeper:
@@ -76,6 +79,7 @@ class Keeper:
             on_event=on_event,
             on_packet_in=on_packet_in,
             draw=draw,
+            reconnect=options.reconnect,
             monotonic_ns=monotonic_ns,
         )
         self._changes = (

@@ -11,6 +11,7 @@ from controller.desired import LinkDelays
 from controller.fabric import Fabric, Switch, programmed_switches, transparent_clocks
 from controller.findings import Findings, Target
 from controller.held_switch import PARALLEL_SWITCH_COUNT_MAX
+from controller.keeper.backoff import WaitLimits
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.kept_switch import KeptSwitch
 from controller.keeper.phases import Phase
@@ -32,6 +33,7 @@ class KeptFabric:
         on_event: OnEvent,
         on_packet_in: Callable[[str, PacketIn], None],
         draw: Callable[[], float],
+        reconnect: WaitLimits,
         monotonic_ns: Callable[[], int],
     ) -> None:
         self.fabric = fabric
@@ -57,6 +59,7 @@ class KeptFabric:
         self._addresses = addresses
         self._on_event = on_event
         self._draw = draw
+        self._reconnect = reconnect
         self._target: Target | None = None
         self._changed = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
@@ -110,6 +113,7 @@ class KeptFabric:
                     election_id=self.access.election_id,
                     draw=self._draw,
                     on_event=self._on_event,
+                    reconnect=self._reconnect,
                 )
                 self.switches[name] = kept = KeptSwitch(switch, address, machine, self)
                 kept.start()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from enum import Enum, unique
 
 from controller.arbitration import Arbitration, next_bid, show_election_id
-from controller.keeper.backoff import JITTER, Backoff
+from controller.keeper.backoff import JITTER, RECONNECT_LIMITS, Backoff, WaitLimits
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.phases import CONNECTED, Do, Phase, SwitchCounters
 from controller.switch_error import SwitchError
@@ -55,6 +55,7 @@ class SwitchMachine:
         election_id: int,
         draw: Callable[[], float],
         on_event: OnEvent,
+        reconnect: WaitLimits = RECONNECT_LIMITS,
     ) -> None:
         self.name = name
         self.phase = Phase.WAITING
@@ -70,7 +71,7 @@ class SwitchMachine:
         self._own_id = election_id
         self._on_event = on_event
         self._draw = draw
-        self._backoff = Backoff(draw)
+        self._backoff = Backoff(draw, first_ns=reconnect.first_ns, max_ns=reconnect.max_ns)
         self._retry = Backoff(draw, first_ns=RETRY_FIRST_NS, max_ns=RETRY_NS_MAX)
         self._audit_ns = 0
         self._expects = _Expects.ANYTHING

@@ -18,7 +18,7 @@ from controller.deploy_report import (
 from controller.fabric_comments import carry_comments
 from controller.fabric_dump import dump_fabric
 from controller.fabric_file import load_fabric, load_fabric_and_paths
-from controller.fabric_treatment import unequal_treatment
+from controller.keeper.backoff import WaitLimits
 from controller.keeper.keeper import KeeperOptions
 from controller.plan_report import format_plan
 from tempotrace.commands.deploy_companions import (
@@ -30,19 +30,22 @@ from tempotrace.commands.deploy_companions import (
     make_companions,
 )
 from tempotrace.commands.deploy_options import (
-    DEFAULT_ELECTION_ID,
     DEFAULT_SETTLE_S,
+    AccessOptions,
     AllowPipelineChange,
     Canary,
     ElectionId,
     HealthCheck,
     NoDrain,
+    NoTls,
+    ReconnectFirstMs,
+    ReconnectMaxS,
+    RoleName,
     SettleS,
     TlsCa,
     TlsCertificate,
     TlsKey,
     TlsName,
-    make_access,
     make_pipeline_change,
 )
 from tempotrace.commands.deploy_topology import topology
@@ -136,13 +139,14 @@ def plan(
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
-    tls_name: TlsName = "",
+    tls_name: TlsName = None,
+    no_tls: NoTls = False,
     as_json: Json = False,
 ) -> None:
     """Show what `apply` would change, by switch and table; writes nothing."""
-    access = make_access(tls_ca, tls_cert, tls_key, tls_name, DEFAULT_ELECTION_ID)
-    description = load_fabric(fabric, check=unequal_treatment)
-    difference = asyncio.run(compare(description, access=access))
+    reach = _reach(tls_ca, tls_cert, tls_key, tls_name, no_tls)
+    description = load_fabric(fabric, check=reach.check_deployable)
+    difference = asyncio.run(compare(description, access=reach.access(description.controller)))
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
@@ -154,11 +158,13 @@ def plan(
 @one_line_errors
 def apply(
     fabric: FabricFile,
-    election_id: ElectionId = DEFAULT_ELECTION_ID,
+    election_id: ElectionId = None,
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
-    tls_name: TlsName = "",
+    tls_name: TlsName = None,
+    no_tls: NoTls = False,
+    role: RoleName = None,
     allow_pipeline_change: AllowPipelineChange = False,
     canary: Canary = None,
     settle_s: SettleS = DEFAULT_SETTLE_S,
@@ -167,7 +173,8 @@ def apply(
     as_json: Json = False,
 ) -> None:
     """Make the switches hold what the fabric asks for, and read everything back."""
-    description = load_fabric(fabric, check=unequal_treatment)
+    reach = _reach(tls_ca, tls_cert, tls_key, tls_name, no_tls, election_id, role)
+    description = load_fabric(fabric, check=reach.check_deployable)
     change = make_pipeline_change(
         description,
         allowed=allow_pipeline_change,
@@ -179,7 +186,7 @@ def apply(
     result = asyncio.run(
         deploy_fabric(
             description,
-            access=make_access(tls_ca, tls_cert, tls_key, tls_name, election_id),
+            access=reach.access(description.controller),
             pipeline_change=change,
             note=lambda kind, name, message: typer.echo(
                 f"{name}: {kind.replace('_', ' ')}: {message}", err=True
@@ -200,12 +207,14 @@ def status(
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
-    tls_name: TlsName = "",
+    tls_name: TlsName = None,
+    no_tls: NoTls = False,
     as_json: Json = False,
 ) -> None:
     """Show drift; exit 1 when a switch does not hold what the fabric asks for."""
-    access = make_access(tls_ca, tls_cert, tls_key, tls_name, DEFAULT_ELECTION_ID)
-    difference = asyncio.run(compare(load_fabric(fabric), access=access))
+    reach = _reach(tls_ca, tls_cert, tls_key, tls_name, no_tls)
+    description = load_fabric(fabric, check=reach.problems)
+    difference = asyncio.run(compare(description, access=reach.access(description.controller)))
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
@@ -217,7 +226,7 @@ def status(
 @one_line_errors
 def run(
     fabric: FabricFile,
-    election_id: ElectionId = DEFAULT_ELECTION_ID,
+    election_id: ElectionId = None,
     metrics: Annotated[
         str | None,
         typer.Option("--metrics", help="Serve /metrics, /status and /healthz on HOST:PORT."),
@@ -228,7 +237,9 @@ def run(
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
-    tls_name: TlsName = "",
+    tls_name: TlsName = None,
+    no_tls: NoTls = False,
+    role: RoleName = None,
     allow_pipeline_change: AllowPipelineChange = False,
     canary: Canary = None,
     settle_s: SettleS = DEFAULT_SETTLE_S,
@@ -236,6 +247,8 @@ def run(
     health_check: HealthCheck = None,
     topology_interval_s: TopologyIntervalS = DEFAULT_TOPOLOGY_INTERVAL_S,
     report_budget: ReportBudget = None,
+    reconnect_first_ms: ReconnectFirstMs = None,
+    reconnect_max_s: ReconnectMaxS = None,
     link_delays: LinkDelayPlanFile = None,
     link_delays_log: LinkDelaysLog = None,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
@@ -243,7 +256,8 @@ def run(
     """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
     from tempotrace.commands.deploy_run import keep_fabric
 
-    description, paths = load_fabric_and_paths(fabric, check=unequal_treatment)
+    reach = _reach(tls_ca, tls_cert, tls_key, tls_name, no_tls, election_id, role)
+    description, paths = load_fabric_and_paths(fabric, check=reach.check_deployable)
     change = make_pipeline_change(
         description,
         allowed=allow_pipeline_change,
@@ -252,21 +266,50 @@ def run(
         drain=not no_drain,
         health_check=health_check,
     )
-    access = make_access(tls_ca, tls_cert, tls_key, tls_name, election_id)
+    declared = description.controller
     keep_fabric(
         fabric,
         description,
         paths,
-        KeeperOptions(access=access, pipeline_change=change),
+        KeeperOptions(
+            access=reach.access(declared),
+            pipeline_change=change,
+            reconnect=WaitLimits(
+                first_ns=(reconnect_first_ms or declared.reconnect_first_ms) * 1_000_000,
+                max_ns=round((reconnect_max_s or declared.reconnect_max_s) * 1_000_000_000),
+            ),
+        ),
         metrics=metrics,
         log=log,
         companions=make_companions(
             topology_interval_s=topology_interval_s,
-            report_budget_rps=report_budget,
+            report_budget_rps=declared.report_budget_rps
+            if report_budget is None
+            else report_budget,
             link_delays=link_delays,
             link_delays_log=link_delays_log,
         ),
         as_json=as_json,
+    )
+
+
+def _reach(
+    ca: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    name: str | None,
+    no_tls: bool,
+    election_id: int | None = None,
+    role: str | None = None,
+) -> AccessOptions:
+    return AccessOptions(
+        ca=ca,
+        certificate=certificate,
+        key=key,
+        server_name=name,
+        no_tls=no_tls,
+        election_id=election_id,
+        role=role,
     )
 
 

@@ -30,9 +30,9 @@ ReportBudget = Annotated[
     float | None,
     typer.Option(
         "--report-budget",
-        min=1,
+        min=0,
         help="Reports a second that each collector gets at most; beyond, fewer packets are "
-        "sampled.",
+        "sampled. Default: the fabric file's; 0: no limit.",
     ),
 ]
 LinkDelayPlanFile = Annotated[
@@ -55,7 +55,7 @@ class Companions:
     topology_interval_s: float
     """Between checks of the cabling; 0: none."""
     report_budget_rps: float | None
-    """Reports a second and collector; None: as many as the file asks for."""
+    """Reports a second and collector; None or 0: as many as the watchlists ask for."""
     link_delays: Path | None
     """What the engine publishes; None: whatever switches hold stays."""
     link_delays_log: Path | None
@@ -65,7 +65,7 @@ class Companions:
         running = RunningCompanions()
         if self.topology_interval_s:
             running.cabling = CablingWatch(on_event, interval_s=self.topology_interval_s)
-        if self.report_budget_rps is not None:
+        if self.report_budget_rps:
             running.sampling = SamplingWatch(self.report_budget_rps, on_event)
         if self.link_delays is not None:
             running.delays = DelayWatch(

@@ -11,11 +11,12 @@ from controller.cabling.report import format_cabling, result_json
 from controller.cabling.rounds import punts_lldp
 from controller.fabric_file import load_fabric
 from tempotrace.commands.deploy_options import (
+    AccessOptions,
+    NoTls,
     TlsCa,
     TlsCertificate,
     TlsKey,
     TlsName,
-    make_access,
 )
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
@@ -35,14 +36,18 @@ def topology(
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
-    tls_name: TlsName = "",
+    tls_name: TlsName = None,
+    no_tls: NoTls = False,
     as_json: Json = False,
 ) -> None:
     """Check the cabling by LLDP; exit 1 where it is not as in the file."""
-    description = load_fabric(fabric)
+    reach = AccessOptions(
+        ca=tls_ca, certificate=tls_cert, key=tls_key, server_name=tls_name, no_tls=no_tls
+    )
+    description = load_fabric(fabric, check=reach.problems)
     if not punts_lldp(description):
         raise InputError(f"{fabric}: punt: no rule takes LLDP; expected one of ether_type 0x88cc")
-    access = make_access(tls_ca, tls_cert, tls_key, tls_name, LOWEST_ELECTION_ID)
+    access = reach.access(description.controller, election_id=LOWEST_ELECTION_ID)
     result = asyncio.run(check_once(description, access=access, listen_s=listen_s))
     if as_json:
         typer.echo(strict_text(result_json(result)))

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches are reached over TLS, both sides showing certificates; what does not fit is named."""
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -12,6 +15,9 @@ from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
 from bmv2_lab.switch.p4runtime import serve
 from controller.access import Access, AccessError, Tls
 from controller.client import compare, deploy
+from controller.desired import desired_state
+from controller.fabric_controller import ControllerSettings, TlsFiles
+from controller.fabric_dump import dump_fabric
 from controller.fabric_generate import leaf_spine
 from controller.pipeline import load_pipeline
 from tests.support.certificates import Pair, make_authority, make_certificate
@@ -19,6 +25,7 @@ from tests.support.grpc_loop import in_grpc_loop
 
 FABRIC = leaf_spine(leaves=1, spines=1, hosts_per_leaf=1, tenants=["t"])
 PIPELINE = load_pipeline()
+COUNTS = [(name, len(entries)) for name, entries in desired_state(FABRIC).items()]
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +131,40 @@ async def test_unusable_files_are_named(folder: Path, authority: Pair, switch_pa
             assert str(result.errors[0]).startswith(f"leaf1: {path}: {message}")
     with pytest.raises(AccessError, match="go together"):
         Tls(ca=authority.certificate, certificate=switch_pair.certificate)
+
+
+@in_grpc_loop
+async def test_section_of_the_fabric_file_is_enough(
+    tmp_path: Path, authority: Pair, switch_pair: Pair, controller_pair: Pair
+) -> None:
+    """`deploy apply` reaches switches that ask for a certificate by the file alone, in the role and
+    with the election id that it says; `--no-tls` does not."""
+    tls = TlsFiles(
+        ca=authority.certificate, certificate=controller_pair.certificate, key=controller_pair.key
+    )
+    async with running(switch_pair, authority.certificate) as addresses:
+        fabric = replace(
+            FABRIC,
+            controller=ControllerSettings(tls=tls, election_id=77, role="fabric"),
+            switches=tuple(replace(s, p4runtime=addresses[s.name]) for s in FABRIC.switches),
+        )
+        path = tmp_path / "fabric.yaml"
+        path.write_text(dump_fabric(fabric), encoding="utf-8")
+        applied = await tempotrace("deploy", "apply", "-f", str(path))
+        refused = await tempotrace("deploy", "status", "-f", str(path), "--no-tls")
+        status = await tempotrace("deploy", "status", "-f", str(path))
+    assert applied[0] == 0, applied
+    assert "2 switches hold" in applied[1]
+    assert refused[0] == 1
+    assert status == (0, "".join(f"{name}: in sync, {count} entries\n" for name, count in COUNTS))
+
+
+async def tempotrace(*words: str) -> tuple[int | None, str]:
+    """Exit code and standard output of a command."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from tempotrace.entry import main; main()", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()

@@ -33,6 +33,7 @@ SAYS = r"models\[0\]\.qos_maps\.queues: leaf1, spine1 would give marked packets 
         lambda fabric, addresses: write_routes(fabric, [], addresses),
         lambda fabric, addresses: write_link_delays(fabric, {}, addresses),
     ],
+    ids=["deploy", "routes", "link delays"],
 )
 def test_no_function_writes_it(
     write: Callable[[Fabric, dict[str, str]], Awaitable[Any]],
