@@ -49,6 +49,7 @@ TABLE = (
         "Serve OTLP ingest, API and page until Ctrl-C; corrections of a recording, or live ones.",
         grouped=False,
     ),
+    Late("token", "Tokens of the tracing service."),
     Late("trace", "Spans: import, export, list, show."),
     Late(
         "attribute",

@@ -13,6 +13,7 @@ from tracing_core.ingest.log import LogError
 from tracing_core.ingest.warm import keep_freed_memory, warm_up
 from tracing_core.service import OtlpServer, make_ingest
 from tracing_core.service.forward import Forwarder
+from tracing_core.service.gate import Gate
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.otlp_grpc import GrpcHandle
 from tracing_core.store import Store
@@ -42,6 +43,7 @@ def receivers(
     grpc_port: int | None,
     http_port: int | None,
     forward: Forwarder | None = None,
+    gate: Gate | None = None,
 ) -> Iterator[Receivers]:
     """Takes spans until the end of the block; then what was taken is inserted.
 
@@ -58,7 +60,7 @@ def receivers(
             log, store.spans, hand_over=None if forward is None else forward.spool.hand_over
         )
         stack.callback(keeper.close)
-        ingest = make_ingest(store, keeper=keeper, forward=forward)
+        ingest = make_ingest(store, keeper=keeper, forward=forward, gate=gate)
         places = [
             _open_grpc(stack, ingest, host, grpc_port),
             _open_http(stack, ingest, host, http_port),

@@ -4,16 +4,12 @@
 from pathlib import Path
 
 from tempotrace.errors import InputError
+from tempotrace.store_place import is_url
 from tracing_core.service.app import create_app
 from tracing_core.service.forward import Forwarder
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.run import ServiceHandle, serve_in_thread
 from tracing_core.store import Store, StoreOpenError
-
-
-def is_url(store: str) -> bool:
-    """Whether the store is a ClickHouse server and not a folder."""
-    return store.startswith(("http://", "https://"))
 
 
 def open_store(store: str | Path) -> Store:

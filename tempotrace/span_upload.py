@@ -9,7 +9,7 @@ import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from tempotrace.errors import InputError
-from tempotrace.http import TIMEOUT_S
+from tempotrace.http import TIMEOUT_S, RefusedError
 from tracing_core.model import Span
 from tracing_core.otlp import CONTENT_TYPE_PROTOBUF
 from tracing_core.otlp.batches import encoded_requests
@@ -69,7 +69,7 @@ class Upload:
             response = self._attempt(body)
         if response.is_error:
             status = f"{response.status_code} {response.reason_phrase}"
-            raise InputError(f"{self._url}/v1/traces: {status}")
+            raise RefusedError(f"{self._url}/v1/traces: {status}", response.status_code)
         return ExportTraceServiceResponse.FromString(response.content)
 
     def _attempt(self, body: bytes) -> httpx.Response:

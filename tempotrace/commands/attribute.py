@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tempotrace.commands.options import DEFAULT_URL, Json, Url
+from tempotrace.commands.options import DEFAULT_URL, Json, TokenText, Url
 from tempotrace.errors import one_line_errors
 from tempotrace.http import get_json
 from tempotrace.strict_json import strict_text
@@ -20,15 +20,16 @@ def attribute(
         str | None, typer.Argument(help="An rdma.send span; all slow ones of the trace if none.")
     ] = None,
     url: Url = DEFAULT_URL,
+    token: TokenText = None,
     as_json: Json = False,
 ) -> None:
     """Name the hop, link or host that made a transfer slow, or say why that cannot be told."""
     if span_id is None:
-        listing = get_json(url, f"/v1/traces/{trace_id}/transfers")
+        listing = get_json(url, f"/v1/traces/{trace_id}/transfers", token=token)
         span_ids = [item["send_span_id"] for item in listing["transfers"] if item["slow"]]
     else:
         span_ids = [span_id]
-    answers = [get_json(url, f"/v1/attribution/{trace_id}/{one}") for one in span_ids]
+    answers = [get_json(url, f"/v1/attribution/{trace_id}/{one}", token=token) for one in span_ids]
     if as_json:
         typer.echo(strict_text(answers))
         return

@@ -17,6 +17,15 @@ LinkDelays = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Url = Annotated[str, typer.Option("--url", help="Base URL of a running service.")]
+TokenText = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="TEMPOTRACE_TOKEN",
+        help="Token for the service. Others on this machine may see a command's options, but not "
+        "its environment.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]
 
 DEFAULT_PORT = 8080

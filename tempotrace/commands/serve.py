@@ -10,6 +10,7 @@ import typer
 from controller.fabric_file import load_fabric
 from controller.fabric_model import fabric_model
 from controller.following.store_output import StoreOutput
+from tempotrace.access import service_gate
 from tempotrace.analysis import analyse, publish, warn_of_refusals
 from tempotrace.commands.addresses import host_and_port
 from tempotrace.commands.correct_follow import opened
@@ -19,7 +20,8 @@ from tempotrace.forwarding import forwarder
 from tempotrace.interrupt import Interrupts
 from tempotrace.live_follower import LiveFollower, Reload
 from tempotrace.receivers import LOG_FOLDER, receivers
-from tempotrace.service import is_url, open_store, start_service
+from tempotrace.service import open_store, start_service
+from tempotrace.store_place import is_url, token_file
 from tracing_core.service.forward_spool import BYTES_MAX, FullPolicy
 from tracing_core.store import links_of, nodes_of
 
@@ -100,6 +102,27 @@ def serve(
         int,
         typer.Option("--forward-disk", min=1, help="MiB that may wait for the receiver."),
     ] = BYTES_MAX // 2**20,
+    forward_header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--forward-header",
+            metavar="NAME=VALUE",
+            help="Header for the receiver, such as a token; repeatable. OTEL_EXPORTER_OTLP_HEADERS "
+            "says the same without others seeing it.",
+        ),
+    ] = None,
+    auth: Annotated[
+        str | None,
+        typer.Option(
+            "--auth",
+            help="required: every request needs a token. off: none does. By default off on "
+            "loopback as long as there is no token.",
+        ),
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option("--tokens", help="File of the tokens; tokens.json in the store's folder."),
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = DEFAULT_PORT,
 ) -> None:
@@ -113,6 +136,7 @@ def serve(
     if store_place is not None and is_url(store_place) and log_folder is None:
         raise InputError("serve: --store with a URL needs --log, a folder on this machine")
     addresses = [host_and_port("--listen", text) for text in listen or []]
+    gate = service_gate(auth, token_file(store_place, tokens), host)
     description = load_fabric(fabric)
     with (
         Interrupts() as interrupts,
@@ -147,6 +171,7 @@ def serve(
                 forward,
                 store,
                 log_folder,
+                headers=forward_header or (),
                 hold_s=forward_hold_s,
                 policy=forward_full,
                 bytes_max=forward_disk_mib * 2**20,
@@ -158,6 +183,7 @@ def serve(
                 grpc_port=otlp_grpc_port,
                 http_port=otlp_http_port,
                 forward=forwarding,
+                gate=gate,
             ) as receiving,
             start_service(
                 store, host, port, ingest=receiving.ingest, forward=forwarding
@@ -167,6 +193,8 @@ def serve(
                 typer.echo(place)
             if forwarding is not None:
                 typer.echo(f"spans are passed on to {forwarding.url}")
+            if gate.is_on:
+                typer.echo("every request needs a token")
             typer.echo(f"page {service.url}/   API {service.url}/docs")
             typer.echo(f"OTLP {service.url}/v1/traces   Ctrl-C ends it")
             if live is None:

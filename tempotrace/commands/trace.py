@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tempotrace.commands.options import DEFAULT_URL, Json, Url
+from tempotrace.commands.options import DEFAULT_URL, Json, TokenText, Url
 from tempotrace.commands.trace_export import export
 from tempotrace.commands.trace_import import import_files
 from tempotrace.errors import one_line_errors
@@ -24,11 +24,12 @@ app.command("export")(export)
 @one_line_errors
 def list_traces(
     url: Url = DEFAULT_URL,
+    token: TokenText = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 50,
     as_json: Json = False,
 ) -> None:
     """List the newest traces with their ids."""
-    answer = get_json(url, f"/v1/traces?limit={limit}")
+    answer = get_json(url, f"/v1/traces?limit={limit}", token=token)
     if as_json:
         typer.echo(strict_text(answer))
         return
@@ -47,11 +48,12 @@ def list_traces(
 def show(
     trace_id: Annotated[str, typer.Argument(help="32 hex digits, from `trace list`.")],
     url: Url = DEFAULT_URL,
+    token: TokenText = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Spans shown.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show a trace's spans, raw beside corrected."""
-    answer = get_json(url, f"/v1/traces/{trace_id}")
+    answer = get_json(url, f"/v1/traces/{trace_id}", token=token)
     if as_json:
         typer.echo(strict_text(answer))
         return

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from tempotrace.commands.options import DEFAULT_URL, Url
+from tempotrace.commands.options import DEFAULT_URL, TokenText, Url
 from tempotrace.errors import InputError, one_line_errors
 from tempotrace.http import get_response
 
@@ -32,6 +32,7 @@ def export(
         Path | None, typer.Option("--out", "-o", help="File to write; standard output by default.")
     ] = None,
     url: Url = DEFAULT_URL,
+    token: TokenText = None,
 ) -> None:
     """Write a trace as OTLP, Chrome trace or Perfetto, with corrected time and its interval."""
     if wanted not in FORMATS:
@@ -43,7 +44,7 @@ def export(
     query = {"format": wanted, "time": time}
     if as_of is not None:
         query["as_of"] = str(as_of)
-    response = get_response(url, f"/v1/traces/{trace_id}/export?{urlencode(query)}")
+    response = get_response(url, f"/v1/traces/{trace_id}/export?{urlencode(query)}", token=token)
     if out is None:
         sys.stdout.buffer.write(response.content)
     else:

@@ -2,6 +2,7 @@
 """`tempotrace trace import`: spans of files of many formats into a running service."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from tempotrace.commands.options import DEFAULT_URL, Json, Url
+from tempotrace.commands.options import DEFAULT_URL, Json, TokenText, Url
 from tempotrace.errors import EXIT_WRONG_INPUT, InputError, one_line_errors
-from tempotrace.http import get_json
+from tempotrace.http import RefusedError, bearer, get_json
 from tempotrace.import_report import REPORT_VERSION, Rows, file_document, file_lines
 from tempotrace.span_upload import Upload
 from tempotrace.strict_json import strict_text
@@ -33,6 +34,7 @@ def import_files(
         ),
     ],
     url: Url = DEFAULT_URL,
+    token: TokenText = None,
     tenant: Annotated[str, typer.Option(help="Whose spans, where a file does not say.")] = "",
     host: Annotated[str, typer.Option(help="Host that took the stamps of these files.")] = "",
     job: Annotated[str, typer.Option(help="Training job: its ranks share a trace per step.")] = "",
@@ -52,12 +54,15 @@ def import_files(
         path.open("rb").close()  # a file that is not there ends the import before it begins
     reports: list[FileReport] = []
     console = Console(stderr=True)
-    with Upload(url) as upload, Progress(console=console, transient=True) as progress:
+    with (
+        Upload(url, headers=bearer(token)) as upload,
+        Progress(console=console, transient=True) as progress,
+    ):
         send = _drain if dry_run else upload.send
         for path in files:
             reports.append(_import(path, options, send, progress))
         counts = upload.counts
-    rows = None if dry_run else _rows(url, reports)
+    rows = None if dry_run else _rows(url, token, reports)
     documents = [file_document(report, rows) for report in reports]
     refused = sum(report.refused.total() for report in reports)
     spans = sum(report.span_count for report in reports) if dry_run else counts.accepted_count
@@ -104,12 +109,18 @@ def _drain(spans: Iterable[Span]) -> None:
         pass
 
 
-def _rows(url: str, reports: Sequence[FileReport]) -> Rows:
-    """Corrections in force of the clocks that the files used."""
+def _rows(url: str, token: str | None, reports: Sequence[FileReport]) -> Rows | None:
+    """Corrections in force of the clocks that the files used; None if they may not be seen."""
     wanted = {name for report in reports for name, _ in report.clocks}
     if not wanted - {""}:
         return {}
-    answer = get_json(url, "/v1/clocks?all=true")
+    try:
+        answer = get_json(url, "/v1/clocks?all=true", token=token)
+    except RefusedError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        typer.echo("how well the clocks are known is not shown: it needs fabric:read", err=True)
+        return None
     return {
         item["clock"]: item["corrections"] for item in answer["clocks"] if item["clock"] in wanted
     }

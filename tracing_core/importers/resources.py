@@ -12,6 +12,7 @@ from tracing_core.clock_domains import (
 )
 from tracing_core.importers.report import FileClock, ImportOptions
 from tracing_core.model import (
+    DEFAULT_TENANT,
     RESOURCE_CLOCK_DOMAIN,
     RESOURCE_HOST,
     RESOURCE_SERVICE,
@@ -55,16 +56,18 @@ def resource(
     further: Mapping[str, AttributeValue] | None = None,
 ) -> Attributes:
     """Resource attributes; what the file itself said stays where it does not contradict them."""
+    said = {key: value for key, value in (further or {}).items() if key != RESOURCE_TENANT}
     own: dict[str, AttributeValue] = {
         RESOURCE_SERVICE: service,
-        RESOURCE_TENANT: options.tenant,
         RESOURCE_CLOCK_KIND: clock.kind.value,
         RESOURCE_CLOCK_QUANTUM_NS: clock.quantum_ns,
     }
+    if options.tenant != DEFAULT_TENANT:  # else they belong to whoever sends them
+        own[RESOURCE_TENANT] = options.tenant
     if host:
         own[RESOURCE_HOST] = host
     if clock.name:
         own[RESOURCE_CLOCK_DOMAIN] = clock.name
     else:
         own[RESOURCE_CLOCK_REASON] = clock.reason
-    return {**(further or {}), **own}
+    return {**said, **own}

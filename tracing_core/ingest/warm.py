@@ -7,7 +7,7 @@ import numpy as np
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tracing_core.model import DEFAULT_TENANT
-from tracing_core.otlp import CONTENT_TYPE_PROTOBUF, admit
+from tracing_core.otlp import CONTENT_TYPE_PROTOBUF, admit, only_of_tenant
 from tracing_core.store.blocks import Batch, Record, build_blocks
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -20,7 +20,8 @@ def warm_up() -> None:
     request = ExportTraceServiceRequest()
     span = request.resource_spans.add().scope_spans.add().spans.add()
     span.trace_id, span.span_id = b"t" * 16, b"s" * 8
-    body = admit(request.SerializeToString(), CONTENT_TYPE_PROTOBUF).body
+    admitted = admit(request.SerializeToString(), CONTENT_TYPE_PROTOBUF)
+    body = only_of_tenant(admitted, DEFAULT_TENANT).body
     record = Record(offset=0, size=len(body), received_ns=0, tenant=DEFAULT_TENANT)
     list(build_blocks(Batch(np.frombuffer(body, np.uint8), [record], 1)))
 

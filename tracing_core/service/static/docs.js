@@ -2,6 +2,7 @@
 // A readable page over openapi.json; GET operations can be tried.
 
 import { announce, h, table } from "./dom.js";
+import { request, signIn } from "./session.js";
 
 const main = document.getElementById("main");
 
@@ -22,16 +23,22 @@ function operation(path, method, spec, components) {
       if (p.in === "path") url = url.replace(`{${p.name}}`, encodeURIComponent(input.value));
       else if (input.value) query.set(p.name, input.value);
     }
-    const response = await fetch(query.size ? `${url}?${query}` : url);
+    const response = await request(query.size ? `${url}?${query}` : url);
     output.hidden = false;
     output.textContent = `HTTP ${response.status}\n${JSON.stringify(await response.json(), null, 1)}`;
   };
   return h("details", {},
     h("summary", {}, h("code", {}, `${method.toUpperCase()} ${path}`), ` ${spec.description ?? spec.summary ?? ""}`),
+    scope(spec),
     parameters.length ? table([{ name: "parameter" }, { name: "in" }, { name: "meaning", wrap: true }, { name: "" }], rows) : null,
     method === "get" ? h("button", { type: "button", onclick: run }, "Try it") : null,
     output,
     schema ? fields(schema, components) : null);
+}
+
+function scope(spec) {
+  const needed = (spec.security ?? []).flatMap((item) => Object.values(item)).flat();
+  return needed.length ? h("p", { class: "quiet" }, `Scope: ${needed.join(", ")}`) : null;
 }
 
 function fields(name, components) {
@@ -43,8 +50,13 @@ function fields(name, components) {
       Object.entries(schema.properties ?? {}).map(([key, p]) => ({ cells: [h("code", {}, key), item(p), p.description ?? ""] }))));
 }
 
-const spec = await (await fetch("/openapi.json")).json();
-main.append(h("p", {}, spec.info.description));
-for (const [path, methods] of Object.entries(spec.paths)) {
-  for (const [method, body] of Object.entries(methods)) main.append(operation(path, method, body, spec.components));
+const answer = await request("/openapi.json");
+const spec = await answer.json();
+if (answer.ok) {
+  main.append(h("p", {}, spec.info.description));
+  for (const [path, methods] of Object.entries(spec.paths)) {
+    for (const [method, body] of Object.entries(methods)) main.append(operation(path, method, body, spec.components));
+  }
+} else {
+  main.append(signIn(spec.detail ?? `HTTP ${answer.status}`, () => location.reload()));
 }

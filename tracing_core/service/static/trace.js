@@ -23,7 +23,8 @@ async function showList(target, get) {
   const rows = answer.traces.map((t) => ({ cells: [
     h("a", { href: `#trace/${t.trace_id}` }, h("code", {}, t.trace_id)),
     h("span", { title: `${t.start_local_ns} ns` }, instant(t.start_local_ns)),
-    duration(since(t.end_local_ns, t.start_local_ns)), t.job, t.step ?? "", t.tenant, t.root_name, count(t.span_count),
+    t.hosts.length > 1 ? h("span", { class: "quiet", title: "Stamps of several hosts do not subtract: open the trace for corrected time." }, "—")
+      : duration(since(t.end_local_ns, t.start_local_ns)), t.job, t.step ?? "", t.tenant, t.root_name, count(t.span_count),
     h("span", { title: t.hosts.join(", ") }, t.hosts.length > 4 ? `${t.hosts.length} hosts` : t.hosts.join(", "))] }));
   const texts = answer.traces.map((t) =>
     ` ${[t.trace_id, t.tenant, t.root_name, t.job, `step=${t.step ?? ""}`, instant(t.start_local_ns), ...t.hosts].join(" ")} `.toLowerCase());
