@@ -8,7 +8,7 @@ the answer to a large read, and for the error details of a large write.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, TypeAlias
@@ -48,12 +48,7 @@ class P4Channel:
             # One connection per session: a switch that restarts is another one.
             ("grpc.use_local_subchannel_pool", 1),
         ]
-        if tls is None:
-            self._channel = grpc.aio.insecure_channel(address, options=options)
-        else:
-            if tls.server_name:
-                options.append(("grpc.ssl_target_name_override", tls.server_name))
-            self._channel = grpc.aio.secure_channel(address, _credentials(tls), options=options)
+        self._channel = open_channel(address, tls, options)
         self._stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._stream: _Stream | None = None
         self._closed = False
@@ -138,6 +133,16 @@ class P4Channel:
             if self._closed and task is not None and not task.cancelling():
                 raise ChannelClosedError from None  # the call was cancelled, not its task
             raise
+
+
+def open_channel(
+    address: str, tls: Tls | None, options: Sequence[tuple[str, int | str]] = ()
+) -> grpc.aio.Channel:
+    """A channel to a switch; tls: None for plain TCP."""
+    if tls is None:
+        return grpc.aio.insecure_channel(address, options=[*options])
+    name = [("grpc.ssl_target_name_override", tls.server_name)] if tls.server_name else []
+    return grpc.aio.secure_channel(address, _credentials(tls), options=[*options, *name])
 
 
 def _credentials(tls: Tls) -> grpc.ChannelCredentials:

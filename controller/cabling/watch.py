@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the cabling beside the switches that are being kept, round after round.
 
-It reports and changes nothing: LLDP has no signature, so what hosts send must not move routes.
+It reports. LLDP has no signature, so nothing that a frame says moves a route; that a link which was
+heard falls silent does (`link_events/lldp_links.py`), if somebody takes it.
 """
 
 import asyncio
@@ -14,9 +15,12 @@ from controller.fabric import Fabric, LinkEnd
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.keeper import Keeper
 from controller.keeper.phases import Phase
+from controller.link_events.link_watch import LinkWatch
+from controller.link_events.lldp_links import LldpLinks
 from controller.switch_error import SwitchError
 from controller.switch_stream import PacketIn
 
+SOURCE = "lldp"
 INTERVAL_S = 30.0
 """Between rounds: msgTxInterval's default (802.1AB table 9-1)."""
 HOLD_ROUNDS = 4
@@ -40,8 +44,17 @@ class CablingState:
 class CablingWatch:
     """A companion of a keeper; give `take` to it as `on_packet_in`."""
 
-    def __init__(self, on_event: OnEvent, *, interval_s: float = INTERVAL_S) -> None:
+    def __init__(
+        self,
+        on_event: OnEvent,
+        *,
+        interval_s: float = INTERVAL_S,
+        links: LinkWatch | None = None,
+    ) -> None:
+        """links: is told of links that are silent after they were heard; None: nobody is."""
         self._on_event = on_event
+        self._links = links
+        self._lldp_links: LldpLinks | None = None
         self._interval_s = interval_s
         self._counters = LldpCounters()
         self._rounds: Rounds | None = None
@@ -83,11 +96,14 @@ class CablingWatch:
 
     def _follow(self, fabric: Fabric) -> None:
         """Another file is in force: findings stay until it was judged by."""
+        self._lldp_links = LldpLinks(fabric)
         if punts_lldp(fabric):
             ttl_s = round(self._interval_s * HOLD_ROUNDS) + 1
             self._rounds = Rounds(fabric, ttl_s=ttl_s, counters=self._counters)
         else:
             self._rounds = self._cabling = None
+            if self._links is not None:
+                self._links.forget(SOURCE)
             self._findings = frozenset()
             message = "no rule of punt takes LLDP (ether_type 0x88cc)"
             self._on_event(Event(kind=EventKind.CABLING_UNCHECKED, message=message))
@@ -133,6 +149,8 @@ class CablingWatch:
         if cabling is None:
             return
         self._cabling = cabling
+        if self._links is not None and self._lldp_links is not None:
+            self._links.only(self._lldp_links.judge(cabling), source=SOURCE)
         now = {_key(one): one for one in cabling.findings}
         before = {_key(one): one for one in self._findings}
         ours = {switch.name for switch in keeper.fabric.switches}

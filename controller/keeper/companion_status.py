@@ -14,6 +14,8 @@ from controller.cabling.watch import CablingState
 from controller.int_policy.delay_watch import DelayState
 from controller.int_policy.probe_sender import ProbeCounters
 from controller.int_policy.sampling_watch import SamplingState
+from controller.link_events.gnmi_ports import PortsState
+from controller.link_events.link_watch import LinkWatchState
 
 PREFIX = "tempotrace_controller_"
 
@@ -22,6 +24,8 @@ PREFIX = "tempotrace_controller_"
 class CompanionState:
     """Each is None where it does not run."""
 
+    links: LinkWatchState | None = None
+    ports: PortsState | None = None
     cabling: CablingState | None = None
     sampling: SamplingState | None = None
     delays: DelayState | None = None
@@ -33,7 +37,25 @@ NO_COMPANIONS = CompanionState()
 
 def companions_json(state: CompanionState) -> dict[str, object]:
     """Their part of `/status`."""
-    return {"cabling": _cabling_json(state.cabling), "sampling": _sampling_json(state.sampling)}
+    return {
+        "links_kept_down": [] if state.links is None else list(state.links.kept_down),
+        "ports": _ports_json(state.ports),
+        "cabling": _cabling_json(state.cabling),
+        "sampling": _sampling_json(state.sampling),
+    }
+
+
+def _ports_json(state: PortsState | None) -> dict[str, object] | None:
+    if state is None:
+        return None
+    followed = (name for name, one in state.by_switch.items() if one.is_followed)
+    return {
+        "followed": sorted(followed),
+        "unknown": {
+            name: one.error for name, one in state.by_switch.items() if not one.is_followed
+        },
+        "without_gnmi": list(state.without),
+    }
 
 
 def _cabling_json(state: CablingState | None) -> dict[str, object] | None:
@@ -59,6 +81,14 @@ def _sampling_json(state: SamplingState | None) -> dict[str, object] | None:
 
 def companion_families(state: CompanionState) -> Iterator[Metric]:
     """Their metrics."""
+    if state.links is not None:
+        yield GaugeMetricFamily(
+            f"{PREFIX}links_kept_down",
+            "Links that are up but out of use, since they went down too often.",
+            value=len(state.links.kept_down),
+        )
+    if state.ports is not None:
+        yield _ports_family(state.ports)
     if state.cabling is not None:
         yield from _cabling_families(state.cabling)
     if state.sampling is not None:
@@ -75,6 +105,15 @@ def companion_families(state: CompanionState) -> Iterator[Metric]:
             ("skipped", state.probes.skipped, "Link probes of switches that were not there."),
         ):
             yield CounterMetricFamily(f"{PREFIX}probes_{name}", doc, value=count)
+
+
+def _ports_family(state: PortsState) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        f"{PREFIX}gnmi_followed", "1 where a switch tells its port states.", labels=["switch"]
+    )
+    for name, one in state.by_switch.items():
+        family.add_metric([name], one.is_followed)
+    return family
 
 
 def _cabling_families(state: CablingState) -> Iterator[Metric]:

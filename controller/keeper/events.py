@@ -30,6 +30,8 @@ class EventKind(Enum):
     REFUSED = "refused"
     LINK_DOWN = "link_down"
     LINK_UP = "link_up"
+    PORTS_KNOWN = "ports_known"
+    PORTS_UNKNOWN = "ports_unknown"
     CABLING_WRONG = "cabling_wrong"
     CABLING_RIGHT = "cabling_right"
     CABLING_UNCHECKED = "cabling_unchecked"
@@ -52,6 +54,7 @@ FAULTS = frozenset(
         EventKind.OTHER_PIPELINE,
         EventKind.REFUSED,
         EventKind.LINK_DOWN,
+        EventKind.PORTS_UNKNOWN,
         EventKind.CABLING_WRONG,
         EventKind.CABLING_UNCHECKED,
         EventKind.SAMPLING_EXHAUSTED,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from controller.access import Access
 from controller.cabling.watch import INTERVAL_S, CablingWatch
 from controller.int_policy.delay_watch import DelayWatch
 from controller.int_policy.probe_sender import ProbeSender
@@ -15,15 +16,21 @@ from controller.int_policy.sampling_watch import SamplingWatch
 from controller.keeper.companion_status import CompanionState
 from controller.keeper.events import OnEvent
 from controller.keeper.keeper import Companion
+from controller.link_events.gnmi_ports import GnmiPorts
+from controller.link_events.link_watch import LinkWatch
 from controller.switch_stream import PacketIn
 from tempotrace.errors import InputError
 
 DEFAULT_TOPOLOGY_INTERVAL_S = INTERVAL_S
+TOPOLOGY_INTERVAL_S_MIN = 0.2
+"""Two rounds must pass before silence counts, and frames need some of that time for their way."""
 
 TopologyIntervalS = Annotated[
     float,
     typer.Option(
-        "--topology-interval-s", min=0, help="Between checks of the cabling by LLDP; 0: none."
+        "--topology-interval-s",
+        min=0,
+        help="Between checks of the cabling by LLDP, 0.2 and more; 0: none.",
     ),
 ]
 ReportBudget = Annotated[
@@ -60,11 +67,14 @@ class Companions:
     """What the engine publishes; None: whatever switches hold stays."""
     link_delays_log: Path | None
 
-    def make(self, on_event: OnEvent) -> "RunningCompanions":
-        """The companions, for one keeper."""
-        running = RunningCompanions()
+    def make(self, on_event: OnEvent, access: Access) -> "RunningCompanions":
+        """The companions, for one keeper; access: how it reaches switches."""
+        links = LinkWatch()
+        running = RunningCompanions(links=links, ports=GnmiPorts(links, access, on_event))
         if self.topology_interval_s:
-            running.cabling = CablingWatch(on_event, interval_s=self.topology_interval_s)
+            running.cabling = CablingWatch(
+                on_event, interval_s=self.topology_interval_s, links=links
+            )
         if self.report_budget_rps:
             running.sampling = SamplingWatch(self.report_budget_rps, on_event)
         if self.link_delays is not None:
@@ -87,6 +97,8 @@ def make_companions(
     """The options, if they go together."""
     if link_delays_log is not None and link_delays is None:
         raise InputError("--link-delays-log needs --link-delays")
+    if 0 < topology_interval_s < TOPOLOGY_INTERVAL_S_MIN:
+        raise InputError(f"--topology-interval-s: expected 0, or {TOPOLOGY_INTERVAL_S_MIN} or more")
     return Companions(
         topology_interval_s=topology_interval_s,
         report_budget_rps=report_budget_rps,
@@ -99,6 +111,8 @@ def make_companions(
 class RunningCompanions:
     """Those of one keeper."""
 
+    links: LinkWatch
+    ports: GnmiPorts
     cabling: CablingWatch | None = None
     sampling: SamplingWatch | None = None
     delays: DelayWatch | None = None
@@ -106,8 +120,15 @@ class RunningCompanions:
 
     @property
     def all(self) -> list[Companion]:
-        """Those that there are."""
-        found = (self.cabling, self.sampling, self.delays, self.probes)
+        """Those that there are, whoever others tell something first."""
+        found = (
+            self.links,
+            self.ports,
+            self.cabling,
+            self.sampling,
+            self.delays,
+            self.probes,
+        )
         return [one for one in found if one is not None]
 
     def take(self, switch: str, packet: PacketIn) -> None:
@@ -119,6 +140,8 @@ class RunningCompanions:
     def state(self) -> CompanionState:
         """What they know, for metrics and status."""
         return CompanionState(
+            links=self.links.state,
+            ports=self.ports.state,
             cabling=None if self.cabling is None else self.cabling.state,
             sampling=None if self.sampling is None else self.sampling.state,
             delays=None if self.delays is None else self.delays.state,

@@ -33,7 +33,7 @@ from tempotrace.commands.addresses import host_and_port
 from tempotrace.commands.deploy_companions import Companions
 from tempotrace.errors import InputError
 
-WATCH_INTERVAL_S = 1.0
+WATCH_INTERVAL_S = 0.25
 """How often the description is looked at."""
 STATE_S_MAX = 5.0
 """Longest wait of a scrape for the state."""
@@ -91,7 +91,7 @@ async def _keep(
         for tell in listeners:
             tell(event)
 
-    beside = companions.make(on_event)
+    beside = companions.make(on_event, options.access)
     keeper = Keeper(
         fabric,
         program_schema(load_pipeline()),
