@@ -119,6 +119,10 @@ class JudgedPairs:
     """The undecided pairs whose stamps mean nothing (`invalid_clock`)."""
     left_out: NDArray[np.bool_]
     """One of the clocks is flagged; the pair is in no count."""
+    one_clock: NDArray[np.bool_]
+    """Both stamps are of one clock, so they say nothing about clocks; in no count but the next."""
+    artefact: NDArray[np.bool_]
+    """On one clock and inverted: the instrumentation's doing, no clock's fault."""
     gap_reference_ns: NDArray[np.int64]
     """Corrected second - first; 0 where a clock is unknown."""
     bound_ns: NDArray[np.float64]
@@ -135,26 +139,34 @@ class InversionCounts:
     undecided: int
     invalid: int
     left_out: int
+    artefacts: int
 
 
 def judge_pairs(pairs: CausalPairs, table: CorrectionTable) -> JudgedPairs:
     """Judges all pairs with the corrections of `table`."""
     first = table.correct(pairs.clocks, pairs.first_clock, pairs.first_local_ns)
     second = table.correct(pairs.clocks, pairs.second_clock, pairs.second_local_ns)
-    left_out = first.flagged | second.flagged
+    named = np.array([bool(name) for name in pairs.clocks], bool)
+    one_clock = (pairs.first_clock == pairs.second_clock) & named[pairs.first_clock]
+    left_out = (first.flagged | second.flagged) & ~one_clock
+    counted = ~left_out & ~one_clock
     unknown = first.unknown | second.unknown
     zero = (pairs.first_local_ns == 0) | (pairs.second_local_ns == 0)
-    invalid = (unknown | zero | pairs.end_before_start) & ~left_out
+    meaningless = zero | pairs.end_before_start
+    invalid = (unknown | meaningless) & counted
     gap_ns = np.where(unknown, 0, second.corrected_reference_ns - first.corrected_reference_ns)
     bound_ns = first.bound_conditional_ns + second.bound_conditional_ns
-    decidable = ~left_out & ~invalid
+    decidable = counted & ~invalid
     separated = decidable & (np.abs(gap_ns) > bound_ns)
+    inverted = pairs.first_local_ns > pairs.second_local_ns
     return JudgedPairs(
-        raw_inverted=(pairs.first_local_ns > pairs.second_local_ns) & ~left_out,
+        raw_inverted=inverted & counted,
         contradicted=separated & (gap_ns < 0),
-        undecided=~left_out & ~separated,
+        undecided=counted & ~separated,
         invalid=invalid,
         left_out=left_out,
+        one_clock=one_clock,
+        artefact=one_clock & inverted & ~meaningless,
         gap_reference_ns=gap_ns,
         bound_ns=bound_ns,
     )
@@ -163,10 +175,11 @@ def judge_pairs(pairs: CausalPairs, table: CorrectionTable) -> JudgedPairs:
 def count_inversions(judged: JudgedPairs) -> InversionCounts:
     """Totals of `judge_pairs`."""
     return InversionCounts(
-        pairs=int((~judged.left_out).sum()),
+        pairs=int((~judged.left_out & ~judged.one_clock).sum()),
         raw=int(judged.raw_inverted.sum()),
         corrected=int(judged.contradicted.sum()),
         undecided=int(judged.undecided.sum()),
         invalid=int(judged.invalid.sum()),
         left_out=int(judged.left_out.sum()),
+        artefacts=int(judged.artefact.sum()),
     )

@@ -220,7 +220,7 @@ def test_every_answer_names_its_correction_version(client: httpx.Client, world: 
             named = "correction_version" in response.json()
             assert named or "TempoTrace-Correction-Version" in response.headers, path
             checked += 1
-    assert checked == 12
+    assert checked == 13
 
 
 def test_openapi_has_examples_and_descriptions(client: httpx.Client) -> None:

@@ -26,6 +26,7 @@ ROUTES: Mapping[tuple[str, str], Need] = {
     ("GET", "/v1/slow-transfers"): Need.READ,
     ("GET", "/v1/attribution/{trace_id}/{span_id}"): Need.READ,
     ("GET", "/v1/inversions"): Need.READ,
+    ("GET", "/v1/clock-evidence"): Need.READ,
     ("GET", "/v1/clocks"): Need.FABRIC_READ,
     ("GET", "/v1/links"): Need.FABRIC_READ,
     ("GET", "/v1/fabric"): Need.FABRIC_READ,

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from tracing_core.access import Need
 from tracing_core.analysis import Analysis
 from tracing_core.attribution import Attribution, TransferAnswer
+from tracing_core.clock_evidence import clock_evidence
 from tracing_core.ordering import CausalPairs, JudgedPairs, PairKind, Verdict
 from tracing_core.service import examples, schemas, views
 from tracing_core.service.api import AsOf, SpanId, Tenant, Text, TraceId, as_version
@@ -96,6 +97,21 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
             correction_version=table.version,
             examples=_examples(pairs, judged, limit),
             **asdict(counts),
+        )
+
+    @router.get(
+        "/clock-evidence", tags=["fabric"], responses=examples.shown(examples.CLOCK_EVIDENCE)
+    )
+    def evidence(tenant: Tenant = "") -> schemas.ClockEvidenceList:
+        """Clocks that spans of callers and called prove to be off, and by how much at least.
+
+        Raw stamps and causality only: it finds hosts that nothing corrects, and is a check of
+        those that something does.
+        """
+        pairs, _ = analysis.judged_pairs(tenant=tenant)
+        return schemas.ClockEvidenceList(
+            correction_version=store.corrections.latest_version(),
+            clocks=[schemas.ClockEvidenceItem(**asdict(item)) for item in clock_evidence(pairs)],
         )
 
     @router.get("/summary", tags=["service"], responses=examples.shown(examples.SUMMARY))

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tracing_core.clock_evidence import EvidenceStatus
 from tracing_core.service import schemas
 
 EPOCH_NS = 1_800_000_000_000_000_000
@@ -192,7 +193,21 @@ INVERSIONS = schemas.Inversions(
     undecided=3,
     invalid=0,
     left_out=0,
+    artefacts=0,
     examples=[_PAIR],
+)
+CLOCK_EVIDENCE = schemas.ClockEvidenceList(
+    correction_version=_VERSION,
+    clocks=[
+        schemas.ClockEvidenceItem(
+            clock="h3",
+            status=EvidenceStatus.OFF,
+            against="h1",
+            offset_earliest_ns=3_999_600_000,
+            offset_latest_ns=4_000_400_000,
+            pair_count=1_240,
+        )
+    ],
 )
 SUMMARY = schemas.Summary(
     correction_version=_VERSION,

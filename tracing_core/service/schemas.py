@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
+from tracing_core.clock_evidence import EvidenceStatus
+
 NsText = Annotated[int, PlainSerializer(str, return_type=str)]
 """Nanoseconds that may exceed 2^53, as a decimal string in JSON."""
 
@@ -314,7 +316,29 @@ class Inversions(Versioned):
     undecided: int
     invalid: int
     left_out: int
+    artefacts: int = Field(
+        description="Inverted pairs on one clock: the instrumentation's doing. In no other count."
+    )
     examples: list[PairItem]
+
+
+class ClockEvidenceItem(ApiModel):
+    """What causal pairs alone prove about one clock, as stamped."""
+
+    clock: str
+    status: EvidenceStatus
+    against: str = Field(description="The clock that the offset is to.")
+    offset_earliest_ns: NsText | None = Field(
+        description="Least possible offset, positive when this clock is ahead; null: no limit."
+    )
+    offset_latest_ns: NsText | None
+    pair_count: int = Field(description="Pairs with other clocks.")
+
+
+class ClockEvidenceList(Versioned):
+    """Every clock that has causal pairs with another one. Corrections play no part in it."""
+
+    clocks: list[ClockEvidenceItem]
 
 
 class LinkSummary(ApiModel):

@@ -41,14 +41,17 @@ INNER JOIN (
 ) AS parent
 ON child.tenant = parent.tenant AND child.trace_id = parent.trace_id
     AND child.parent_span_id = parent.span_id
-WHERE (parent.clock_domain != child.clock_domain OR parent.host != child.host)
+WHERE (parent.clock_domain != child.clock_domain OR parent.host != child.host
+    OR (parent.clock_domain != '' AND (child.start_local_ns < parent.start_local_ns
+        OR (synchronous AND child.end_local_ns > parent.end_local_ns))))
     AND ({{tenant:String}} = '' OR child.tenant = {{tenant:String}})
 ORDER BY child.trace_id, child.span_id
 """
 
 
 def read_causal_pairs(engine: Engine, *, tenant: str = "") -> CausalPairs:
-    """Cross-host parent/child pairs, and the ends of synchronous (CLIENT/SERVER) ones."""
+    """Cross-host parent/child pairs, and the ends of synchronous (CLIENT/SERVER) ones; of pairs on
+    one clock those that contradict causality."""
     columns = engine.columns(_SQL, _COLUMNS, {"tenant": tenant})
     clocks, parent_clock, child_clock = indices(columns["parent_clock"], columns["child_clock"])
     parent_end, child_end = columns["parent_end_local_ns"], columns["child_end_local_ns"]
