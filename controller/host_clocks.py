@@ -17,6 +17,9 @@ QUARTZ_PPB = 100_000.0
 WANDER_NS_PER_S_SQRT_S = 100.0
 """Ten times that of a NIC's oscillator: a server's is not compensated for temperature."""
 
+_ONE_NUMBER = (ClockKind.MONOTONIC, ClockKind.TAI)
+"""CLOCK_REALTIME is CLOCK_MONOTONIC, and CLOCK_TAI, and one number, which only setting changes."""
+
 
 def default_behaviour(clock: str, parent: str) -> Behaviour:
     """Limits of a clock against its parent, by what kinds they are.
@@ -25,11 +28,12 @@ def default_behaviour(clock: str, parent: str) -> Behaviour:
     0.0
     """
     own, of_parent = kind_of_name(clock), kind_of_name(parent)
-    kinds = {own, of_parent}
-    if kinds == {ClockKind.MONOTONIC, ClockKind.SYSTEM}:
-        # CLOCK_REALTIME is CLOCK_MONOTONIC and one number, which only setting changes
+    if of_parent is ClockKind.SYSTEM and own in _ONE_NUMBER and "/monotonic_raw" not in clock:
         return Behaviour(
-            steering_ppb=0.0, wander_ns_per_s_sqrt_s=0.0, rate_ppb_max=0.0, settable=False
+            steering_ppb=0.0,
+            wander_ns_per_s_sqrt_s=0.0,
+            rate_ppb_max=0.0,
+            settable=own is ClockKind.TAI,
         )
     return Behaviour(
         steering_ppb=KERNEL_STEERING_PPB,

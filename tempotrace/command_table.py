@@ -44,6 +44,7 @@ TABLE = (
     Late("deploy", "Program the switches over P4Runtime."),
     Late("collect", "Decode telemetry reports; show counts, losses and rejections."),
     Late("correct", "Estimate clocks and asymmetries."),
+    Late("clock", "A host's own clocks: read them in pairs, take pairs from logs."),
     Late(
         "serve",
         "Serve OTLP ingest, API and page until Ctrl-C; corrections of a recording, or live ones.",

@@ -49,6 +49,10 @@ class Interrupts:
         """Return when an end is asked for."""
         self._requested.wait()
 
+    def wait_for(self, seconds: float) -> bool:
+        """Return after so long, or at once when an end is asked for; whether it was."""
+        return self._requested.wait(seconds)
+
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         if self._requested.is_set():
             raise KeyboardInterrupt

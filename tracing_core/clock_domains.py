@@ -41,6 +41,8 @@ class ClockKind(StrEnum):
     """A GPU's timer, as its driver converted it."""
     MONOTONIC = "monotonic"
     """Time since some start of the host or process; says nothing about other hosts."""
+    TAI = "tai"
+    """The host's CLOCK_TAI: its system clock and a whole number of seconds."""
     UNKNOWN = "unknown"
 
 
@@ -88,6 +90,6 @@ def kind_of_name(name: str) -> ClockKind:
         return ClockKind.UNKNOWN
     if not rest:
         return ClockKind.PHC
-    kind = rest.partition("/")[0].rstrip("0123456789")
+    kind = rest.partition("/")[0].rstrip("0123456789").removesuffix("_raw")
     found = next((one for one in ClockKind if one.value == kind), ClockKind.UNKNOWN)
     return ClockKind.UNKNOWN if found is ClockKind.PHC else found
