@@ -9,6 +9,8 @@ SHELL_VENV  ?= .venv-shell
 GRPC_ADDR   ?= 127.0.0.1:9559
 DEVICE_ID   ?= 1
 ELECTION_ID ?= 0,1
+SWITCH      ?=
+FABRIC      ?= fabric.yaml
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
@@ -76,9 +78,13 @@ docs: $(VENV)/.dev ## regenerate the generated pages (wire format, schemas, Open
 p4: $(VENV)/.runtime ## compile p4src with p4c (must be on the PATH) into p4src/artifacts
 	@$(BIN)/tempotrace p4 build
 
-shell: $(SHELL_VENV)/.shell ## p4runtime-shell on GRPC_ADDR=127.0.0.1:9559 (DEVICE_ID=1 ELECTION_ID=0,1)
+shell: $(SHELL_VENV)/.shell $(if $(SWITCH),$(VENV)/.runtime) ## p4runtime-shell on SWITCH=NAME of FABRIC=fabric.yaml, or on GRPC_ADDR=127.0.0.1:9559 (DEVICE_ID=1 ELECTION_ID=0,1)
+ifneq ($(SWITCH),)
+	@$(BIN)/tempotrace deploy shell '$(SWITCH)' -f '$(FABRIC)' --environment $(SHELL_VENV) $(ARGS)
+else
 	@PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python $(SHELL_VENV)/bin/python -m p4runtime_sh \
 	    --grpc-addr $(GRPC_ADDR) --device-id $(DEVICE_ID) --election-id $(ELECTION_ID) $(ARGS)
+endif
 
 lock: ## recompute the lock files (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml --group build -o requirements/runtime.lock

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tempotrace deploy`: init, plan, apply, status, topology and run of a fabric's switches."""
+"""`tempotrace deploy`: init, plan, apply, status, topology, shell and run."""
 
 import asyncio
 from pathlib import Path
@@ -48,6 +48,7 @@ from tempotrace.commands.deploy_options import (
     TlsName,
     make_pipeline_change,
 )
+from tempotrace.commands.deploy_shell import shell
 from tempotrace.commands.deploy_topology import topology
 from tempotrace.commands.options import FabricFile, Json
 from tempotrace.deploy_init import InitTopology, generate
@@ -59,6 +60,7 @@ PORT_MAX = 65_535
 
 app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
 app.command("topology")(topology)
+app.command("shell")(shell)
 
 
 @app.command("init")

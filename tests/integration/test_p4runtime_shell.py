@@ -5,14 +5,29 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
-from bmv2_lab.switch.p4runtime import serve
+from bmv2_lab.switch.p4runtime import Server, serve
+from controller.access import Access
+from controller.client import compare, deploy
+from controller.fabric import Fabric
+from controller.fabric_controller import ControllerSettings, TlsFiles
+from controller.fabric_dump import dump_fabric
+from controller.fabric_generate import leaf_spine
+from controller.pipeline import load_pipeline
+from controller.session import open_session, program_schema
+from tempotrace.commands.deploy_options import AccessOptions
+from tests.support.certificates import make_authority, make_certificate
+from tests.support.grpc_loop import in_grpc_loop
 
 ROOT = Path(__file__).parents[2]
 VENV = ROOT / os.environ.get("SHELL_VENV", ".venv-shell")
@@ -101,8 +116,18 @@ print("queues", [e.action["queue_id"].value for e in te.read()])
 """
 
 
-async def run(*command: str, typed: str = "", home: Path) -> str:
-    """The output of a program that is given some text; it must succeed."""
+# Beside a controller: what is there can be read, and nothing be written.
+LOOKED = """
+print("queues", [e.action["queue_id"].value for e in table_entry["qos_class"].read()])
+te = table_entry["TempoIngress.qos.qos_class"](action="TempoIngress.qos.set_queue")
+te.match["dscp"] = "1"
+te.action["queue_id"] = "2"
+te.insert()
+"""
+
+
+async def run(*command: str, typed: str = "", home: Path, returns: int | None = 0) -> str:
+    """The output of a program that is given some text; `returns` is its exit code."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -125,7 +150,7 @@ async def run(*command: str, typed: str = "", home: Path) -> str:
             process.kill()
             await process.wait()
     text = output.decode()
-    assert process.returncode == 0, text
+    assert process.returncode == returns, text
     return text
 
 
@@ -183,3 +208,93 @@ def test_make_shell_starts_it_on_an_address(tmp_path: Path) -> None:
     switch, text = asyncio.run(whole())
     assert "queues [b'\\x01']" in text
     assert len(switch.state.tables["TempoIngress.qos.qos_class"].entries) == 1
+
+
+@asynccontextmanager
+async def fabric_of_switches(folder: Path) -> AsyncIterator[tuple[Path, Server, Fabric]]:
+    """The file of a fabric whose embedded switches have been programmed, over TLS."""
+    authority = make_authority(folder, "authority")
+    switch = make_certificate(folder, "switch", authority, alt_name="IP:127.0.0.1")
+    own = make_certificate(folder, "controller", authority, alt_name="DNS:controller")
+    fabric = leaf_spine(leaves=2, spines=1, hosts_per_leaf=1, tenants=["t"])
+    program = SwitchProgram.from_json(BMV2_JSON.read_bytes())
+    credentials = grpc.ssl_server_credentials(
+        [(switch.key.read_bytes(), switch.certificate.read_bytes())],
+        authority.certificate.read_bytes(),
+        require_client_auth=True,
+    )
+    switches = [EmbeddedSwitch(program, device_id=s.device_id) for s in fabric.switches]
+    server = await serve(switches, credentials=credentials)
+    try:
+        tls = TlsFiles(ca=authority.certificate, certificate=own.certificate, key=own.key)
+        fabric = replace(
+            fabric,
+            controller=ControllerSettings(tls=tls),
+            switches=tuple(
+                replace(s, p4runtime=server.addresses[s.device_id]) for s in fabric.switches
+            ),
+        )
+        path = folder / "fabric.yaml"
+        path.write_text(dump_fabric(fabric), encoding="utf-8")
+        yield path, server, fabric
+    finally:
+        await server.stop()
+
+
+def access_of(fabric: Fabric) -> Access:
+    """As the fabric file says."""
+    options = AccessOptions(ca=None, certificate=None, key=None, server_name=None)
+    return options.access(fabric.controller)
+
+
+def make_shell(name: str, path: Path, *arguments: str) -> tuple[str, ...]:
+    """`make shell SWITCH=... FABRIC=...` with the environments that are there."""
+    return (
+        *("make", "-s", "-o", f"{VENV.name}/.shell", "-o", ".venv/.runtime", "shell"),
+        *(f"SHELL_VENV={VENV}", f"PYTHON={sys.executable}", f"BIN={Path(sys.executable).parent}"),
+        *(f"SWITCH={name}", f"FABRIC={path}", f"ARGS={' '.join(arguments)}"),
+    )
+
+
+@in_grpc_loop
+async def test_make_shell_opens_a_switch_of_the_fabric_file(tmp_path: Path) -> None:
+    """Beside a controller the shell sees its entries, by TLS, and its write is refused; the
+    controller stays primary."""
+    async with fabric_of_switches(tmp_path) as (path, _, fabric):
+        result = await deploy(fabric, access=access_of(fabric))
+        assert result.ok
+        leaf = fabric.switch("leaf2")
+        async with open_session(
+            name=leaf.name,
+            address=leaf.p4runtime or "",
+            device_id=leaf.device_id,
+            schema=program_schema(load_pipeline()),
+            access=access_of(fabric),
+        ) as controller:
+            await controller.become_primary()
+            text = await run(*make_shell("leaf2", path), typed=LOOKED, home=tmp_path)
+            await controller.write([])  # would fail if the shell had taken over
+    assert "leaf2 at 127.0.0.1:" in text
+    assert "queues [b" in text
+    assert "not primary" in text or "PERMISSION_DENIED" in text or "read access" in text
+
+
+@in_grpc_loop
+async def test_shell_takes_over_when_told(tmp_path: Path) -> None:
+    """With --take-over it writes, since it bids above the file's election id."""
+    async with fabric_of_switches(tmp_path) as (path, _, fabric):
+        assert (await deploy(fabric, access=access_of(fabric))).ok
+        await run(*make_shell("leaf1", path, "--take-over"), typed=LOOKED, home=tmp_path)
+        status = await compare(fabric, access=access_of(fabric))
+    (stray,) = status.switches[0].updates
+    assert "qos_class [dscp=1]" in str(stray)
+
+
+@in_grpc_loop
+async def test_shell_errors_are_one_line(tmp_path: Path) -> None:
+    """A name that there is not, with near ones; a switch that runs nothing."""
+    async with fabric_of_switches(tmp_path) as (path, _, _):
+        unknown = await run(*make_shell("laef1", path), home=tmp_path, returns=2)
+        empty = await run(*make_shell("spine1", path), home=tmp_path, returns=2)
+    assert f"{path}: there is no switch 'laef1'; did you mean leaf1 or leaf2?" in unknown
+    assert "spine1: it runs no pipeline; deploy first" in empty
