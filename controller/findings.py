@@ -110,12 +110,12 @@ class Target:
         foreign = LINK_DELAY_NAMES if self.link_delays is None else frozenset()
 
         def ours(entries: Mapping[EntryKey, Entry]) -> Mapping[EntryKey, Entry]:
-            named = ((key, entry, _name(key)) for key, entry in entries.items())
-            return {
-                key: entry
-                for key, entry, name in named
-                if name not in foreign and (names is None or name in names)
-            }
+            if names is not None:
+                return {key: one for key, one in entries.items() if _name(key) in names - foreign}
+            left_out = [key for key in entries if _name(key) in foreign]
+            if not left_out:
+                return entries
+            return {key: one for key, one in entries.items() if key not in left_out}
 
         sizes = self.sizes.get(self.fabric.switch(switch_name).model, {}) if self.sizes else {}
         return reconcile(ours(self.entries(switch_name)), ours(actual), sizes)

@@ -7,6 +7,7 @@ client can take its place.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 
 import finsy as fy
 from finsy.proto import p4r
@@ -38,6 +39,7 @@ __all__ = [
     "overfull",
     "read_requests",
     "replication_entities",
+    "shared_update",
     "table_sizes",
 ]
 
@@ -47,6 +49,8 @@ _OPERATIONS = {
     Operation.DELETE: p4r.Update.DELETE,
 }
 
+SHARED_COUNT_MAX = 4_096
+"""Updates that are remembered: some hundred bytes each."""
 READ_ALONE_SIZE_MIN = 1024
 """Tables declared larger than this are read in a request of their own: the library ends every
 request after 10 s."""
@@ -55,6 +59,20 @@ request after 10 s."""
 def encode_update(update: Update, schema: fy.P4Schema) -> p4r.Update:
     """The update as a P4Runtime message; CodecError if the p4info lacks a name or width."""
     return p4r.Update(type=_OPERATIONS[update.operation], entity=encode_entry(update.entry, schema))
+
+
+def shared_update(update: Update, schema: fy.P4Schema) -> p4r.Update:
+    """As `encode_update`, but a message that is shared and must not be changed.
+
+    Switches of a tier get many updates that are the same, and to encode one takes longer than to
+    find it again.
+    """
+    return _shared(update.operation, update.entry, schema)
+
+
+@lru_cache(maxsize=SHARED_COUNT_MAX)
+def _shared(operation: Operation, entry: Entry, schema: fy.P4Schema) -> p4r.Update:
+    return encode_update(Update(operation=operation, entry=entry), schema)
 
 
 def encode_entry(entry: Entry, schema: fy.P4Schema) -> p4r.Entity:

@@ -74,7 +74,7 @@ def reconcile(
         before = present.get(key)
         if before is None and not isinstance(entry, DefaultEntry):
             updates.append(Update(operation=Operation.INSERT, entry=entry))
-        elif before != entry:
+        elif before is not entry and before != entry:
             updates.append(Update(operation=Operation.MODIFY, entry=entry, before=before))
     strays = [
         entry

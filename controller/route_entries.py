@@ -9,6 +9,7 @@ to a group of their own, and back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from controller.ecmp import (
     BUCKET_COUNT_MAX,
@@ -34,6 +35,8 @@ from controller.paths import NextHop
 from controller.routing import Route, RouteTable
 
 ECMP_SELECTOR = "ecmp_selector"
+GROUP_COUNT_MAX = 1_024
+"""Groups whose members are remembered: the switches of a tier have many in common."""
 
 
 def held_ports(entries: Iterable[Entry]) -> dict[int, int]:
@@ -62,7 +65,9 @@ def route_entries(fabric: Fabric, table: RouteTable, switch_name: str) -> Iterat
         else:
             group_id = ids[_group_content(route)]
             if group_id not in groups:
-                buckets = _bucket_members(route, group_id, fabric.ecmp.buckets)
+                buckets = _bucket_members(
+                    route.next_hops, route.failed_ports, group_id, fabric.ecmp.buckets
+                )
                 members.update(buckets)
                 groups[group_id] = Group(
                     profile=ECMP_SELECTOR,
@@ -115,11 +120,14 @@ def _single_member(route: Route) -> Member:
     return Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hop))
 
 
-def _bucket_members(route: Route, group_id: int, bucket_count: int) -> dict[int, Member]:
+@lru_cache(maxsize=GROUP_COUNT_MAX)
+def _bucket_members(
+    next_hops: tuple[NextHop, ...], failed_ports: tuple[int, ...], group_id: int, bucket_count: int
+) -> Mapping[int, Member]:
     """The members of a group, by id: one per bucket, whether or not a port has failed."""
-    hops = {hop.port: hop for hop in route.next_hops}
+    hops = {hop.port: hop for hop in next_hops}
     weights = {port: hop.weight for port, hop in hops.items()}
-    usable = weights.keys() - set(route.failed_ports)
+    usable = weights.keys() - set(failed_ports)
     return {
         member_id: Member(profile=ECMP_SELECTOR, member_id=member_id, action=_forward(hops[port]))
         for bucket, port in enumerate(buckets_in_use(weights, usable, bucket_count))

@@ -220,9 +220,10 @@ def _remote_routes(
     for hops, (targets, _) in zip(sets, served, strict=True):
         reached[places[id(hops)]].update(targets)
     numbers = _group_node_ids(fabric, reached)
+    same = _Same(name, usual, now)
     for hops, (targets, prefixes) in zip(sets, served, strict=True):
         way = Way(next_hops=hops)
-        if now is not usual:
+        if not same.next_hops(targets):
             way = way_of(fabric, name, targets, usual, now, names)
         for prefix in prefixes:
             yield Route(
@@ -233,6 +234,26 @@ def _remote_routes(
                 apart=way.apart,
                 way_round=way.way_round,
             )
+
+
+class _Same:
+    """Whether failures have left the next hops of a switch as they are. Most targets of a switch
+    share one tuple, so few of them are compared."""
+
+    def __init__(self, name: str, usual: Paths, now: Paths) -> None:
+        self._is_all = now is usual
+        self._usual, self._now = usual[name], now[name]
+        self._compared: dict[tuple[int, int], bool] = {}
+
+    def next_hops(self, targets: Sequence[str]) -> bool:
+        """To what one switch serves; of several switches distances count as well."""
+        if self._is_all or len(targets) > 1:
+            return self._is_all
+        before, after = self._usual.get(targets[0]), self._now.get(targets[0])
+        key = (id(before), id(after))
+        if key not in self._compared:
+            self._compared[key] = before == after
+        return self._compared[key]
 
 
 def _group_node_ids(fabric: Fabric, reached: Sequence[set[str]]) -> list[int]:

@@ -19,9 +19,9 @@ from controller.entry_counts import CounterKey, counted_entry
 from controller.p4channel import RPC_DEADLINE_S, P4Channel
 from controller.p4info_codec import (
     decode_entry,
-    encode_update,
     read_requests,
     replication_entities,
+    shared_update,
 )
 from controller.programs import program_schema
 from controller.reconcile import Update
@@ -226,7 +226,7 @@ class SwitchSession:
         again.
         """
         with wrapped(self.name):
-            updates = [encode_update(update, self._schema) for update in batch]
+            updates = [shared_update(update, self._schema) for update in batch]
         with wrapped(self.name, batch):
             await self._channel.write(self._write_request(updates))
 

@@ -18,6 +18,8 @@ GATHER_S_MAX = 0.3
 """The same for later writes."""
 ROUND_S_MAX = 1.0
 """A switch that takes longer for its part of a round is not waited for."""
+READ_BACK_S_MAX = 2.0
+"""Switches that are through with their updates wait for the others so long before they are read."""
 PASS_S_MAX = 3.0
 """The next pass begins when this one takes longer; switches that it still writes are left out."""
 
@@ -72,19 +74,37 @@ class WritePasses:
             kept = self._kept.switches.get(name)
             return kept if kept is not None and kept.held is held[name] else None
 
+        written: list[str] = []
+        is_over = False
+
+        def read_back() -> None:
+            """What was written, after the writes of the others: until then flows are lost."""
+            nonlocal is_over
+            is_over = True
+            for name in written:
+                if (kept := same(name)) is not None:
+                    kept.written(len(updates[name]))
+            written.clear()
+
         def on_written(name: str) -> None:
-            if (kept := same(name)) is not None:
-                kept.written(len(updates[name]))
+            written.append(name)
+            if is_over:  # it was not waited for
+                read_back()
 
         def on_failed(error: SwitchError) -> None:
             if (kept := same(error.switch)) is not None:
                 kept.failed(error)
 
-        await write_in_rounds(
-            self._kept.fabric,
-            held,
-            {name: updates[name] for name in held},
-            round_s_max=ROUND_S_MAX,
-            on_written=on_written,
-            on_failed=on_failed,
-        )
+        alarm = asyncio.get_running_loop().call_later(READ_BACK_S_MAX, read_back)
+        try:
+            await write_in_rounds(
+                self._kept.fabric,
+                held,
+                {name: updates[name] for name in held},
+                round_s_max=ROUND_S_MAX,
+                on_written=on_written,
+                on_failed=on_failed,
+            )
+        finally:
+            alarm.cancel()
+        read_back()
