@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OTLP port as an HTTP/1.1 server: what clients may send, and what they send wrongly."""
 
+import contextlib
 import gzip
 import socket
+import threading
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tracing_core.ingest.keeper import Done
-from tracing_core.otlp import Admitted
-from tracing_core.service import OtlpServer
+from tracing_core.otlp import Admitted, decode_status
+from tracing_core.service import OtlpServer, otlp_connection
 from tracing_core.service.ingest import Ingest
+from tracing_core.service.otlp_http import SLOW_S
+from tracing_core.service.otlp_server import IDLE_S
 
 LIMIT_BYTES = 300_000
 TYPE = b"content-type: application/x-protobuf\r\n"
@@ -228,3 +233,146 @@ def test_stopping_ends_idle_connections(server: OtlpServer, connection: socket.s
     server.stop()
     with pytest.raises(OSError, match=r"refused|reset"):
         socket.create_connection((server.host, server.port), timeout=5)
+
+
+def sweep(server: OtlpServer, seconds_later: float) -> None:
+    """What the server does every few seconds, as if that much time had passed."""
+    assert server._loop is not None
+    loop = server._loop
+    loop.call_soon_threadsafe(lambda: server._sweep(loop.time() + seconds_later))
+
+
+def wait_for(server: OtlpServer, size: int) -> None:
+    """Until a connection has got so many bytes of its request."""
+    pause = threading.Event()
+    for _ in range(6000):
+        if any(item._come_bytes >= size for item in list(server._connections)):
+            return
+        pause.wait(0.005)
+    raise AssertionError("the bytes did not come")
+
+
+@pytest.mark.parametrize("sent", [10, 60, -3], ids=["in the head", "at its end", "in the body"])
+def test_a_request_that_comes_too_slowly_ends(
+    server: OtlpServer, connection: socket.socket, kept: Kept, sent: int
+) -> None:
+    """Byte by byte for minutes (slowloris): 408, and the room that it held is free again. What the
+    last byte was is of no interest: the whole request has its time."""
+    data = post(body(1))[:sent]
+    connection.sendall(data[:-1])
+    wait_for(server, len(data) - 1)
+    sweep(server, SLOW_S - 5)
+    connection.sendall(data[-1:])
+    wait_for(server, len(data))
+    sweep(server, SLOW_S + 1)
+    status, headers, _ = answer(connection)
+    assert (status, headers[b"connection"]) == (408, b"close")
+    assert is_closed(connection)
+    assert kept.bodies == []
+    assert server._ingest._in_flight_count == 0
+
+
+def test_a_large_request_has_more_time(
+    server: OtlpServer, connection: socket.socket, kept: Kept
+) -> None:
+    """A second more for each 64 KiB that have come."""
+    content = body(1, name="n" * 250_000)
+    data = post(content)
+    connection.sendall(data[:200_000])
+    wait_for(server, 200_000)
+    sweep(server, SLOW_S + 1)
+    connection.sendall(data[200_000:])
+    assert answer(connection)[0] == 200
+    assert kept.bodies == [content]
+
+
+def test_a_connection_that_waits_is_not_slow(
+    server: OtlpServer, connection: socket.socket, kept: Kept
+) -> None:
+    """Keep-alive between two requests is limited by idle time alone."""
+    connection.sendall(post(body(1)))
+    assert answer(connection)[0] == 200
+    sweep(server, SLOW_S + 60)
+    connection.sendall(post(body(2)))
+    assert answer(connection)[0] == 200
+    sweep(server, IDLE_S + 1)
+    assert is_closed(connection)
+    assert len(kept.bodies) == 2
+
+
+def test_connections_are_limited(
+    server: OtlpServer, monkeypatch: pytest.MonkeyPatch, kept: Kept
+) -> None:
+    """Beyond the limit: 503 with Retry-After, which SDKs repeat; far beyond it, nothing."""
+    monkeypatch.setattr(otlp_connection, "CONNECTIONS_MAX", 2)
+    where = (server.host, server.port)
+    with contextlib.ExitStack() as stack:
+        open_ones = [
+            stack.enter_context(socket.create_connection(where, timeout=30)) for _ in range(2)
+        ]
+        for number, one in enumerate(open_ones, 1):
+            one.sendall(post(body(number)))
+            assert answer(one)[0] == 200
+        third = stack.enter_context(socket.create_connection(where, timeout=30))
+        status, headers, _ = answer(third)
+        assert (status, int(headers[b"retry-after"]) >= 1) == (503, True)
+        open_ones[0].sendall(post(body(3)))
+        assert answer(open_ones[0])[0] == 200
+    assert kept.bodies == [body(1), body(2), body(3)]
+
+
+def test_a_fault_of_ours_is_answered(
+    server: OtlpServer, connection: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """500 with a Status, and the connection serves on; it neither hangs nor tells internals."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("secret")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Kept, "keep", broken)
+        connection.sendall(post(body(1)))
+        status, _, content = answer(connection)
+    assert status == 500
+    assert decode_status(content)[0] == 13
+    assert b"secret" not in content
+    connection.sendall(post(body(2)))
+    assert answer(connection)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        post(body(1), b"transfer-encoding: chunked"),
+        post(body(1), b"content-length: 3"),
+        post(body(1)).replace(b"content-length: ", b"content-length: -"),
+        post(body(1)).replace(b"content-length: ", b"content-length: +"),
+        post(body(1)).replace(b"\r\nhost", b"\r\n host"),
+        post(body(1)).replace(b"HTTP/1.1", b"HTTP/9.9"),
+    ],
+)
+def test_a_request_whose_end_is_ambiguous_is_refused(
+    connection: socket.socket, kept: Kept, data: bytes
+) -> None:
+    """Two lengths, or one that is none: request smuggling (RFC 9112 sections 6.1 and 6.3)."""
+    connection.sendall(data)
+    assert answer(connection)[0] == 400
+    assert is_closed(connection)
+    assert kept.bodies == []
+
+
+def test_the_port_may_be_ipv6(kept: Kept) -> None:
+    """::1, in brackets where it stands in a URL."""
+    try:
+        server = OtlpServer(Ingest(kept), "::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with server, httpx.Client(trust_env=False) as client:
+        assert server.url == f"http://[::1]:{server.port}"
+        response = client.post(
+            f"{server.url}/v1/traces",
+            content=body(1),
+            headers={"content-type": "application/x-protobuf"},
+        )
+        assert response.status_code == 200
+    assert kept.bodies == [body(1)]

@@ -17,6 +17,7 @@ class StatusCode(IntEnum):
     """The google.rpc.Code values that an OTLP receiver uses."""
 
     INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
     PERMISSION_DENIED = 7
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12

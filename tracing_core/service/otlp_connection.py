@@ -8,26 +8,36 @@ from email.utils import formatdate
 from http import HTTPStatus
 
 import httptools
+import structlog
 
 from tracing_core import otlp
 from tracing_core.access import Need, Refusal
 from tracing_core.ingest import BusyError
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.otlp_http import (
+    BYTES_PER_S_MIN,
+    SLOW_S,
     TRACES_PATH,
     Answer,
     answer,
     authorization_of,
     busy,
     denied,
+    failed,
     refused,
     sends_json,
+    too_slow,
 )
 
 HEAD_BYTES_MAX = 64 * 2**10
 """Request line and headers, and what may come early of the next request."""
+CONNECTIONS_MAX = 1000
+"""Open at a time; some more get an answer before they are closed."""
 LINGER_S = 5.0
 """Time that a sender has to read the last answer and to stop sending."""
+
+_log = structlog.get_logger(__name__)
+
 _RECEIVE_BYTES = 256 * 2**10
 _HEAD_RECEIVE_BYTES = 4 * 2**10
 _HEAD_END = b"\r\n\r\n"
@@ -108,12 +118,30 @@ class Connection(asyncio.BufferedProtocol):
         self._draining = False
         """The last answer is written; what still comes is dropped."""
         self._last_s = self._loop.time()
+        self._begin_s: float | None = None
+        """When the first byte of the request that is coming has come."""
+        self._come_bytes = 0
 
     # ---- the server's calls ----
 
     def is_idle(self, before_s: float) -> bool:
         """Whether nothing has come since, and nothing is being answered."""
         return self._task is None and self._last_s < before_s
+
+    def is_slow(self, now_s: float) -> bool:
+        """Whether a request comes so slowly that others should have its room."""
+        if self._begin_s is None or self._task is not None or self._draining:
+            return False
+        return now_s - self._begin_s > SLOW_S + self._come_bytes / BYTES_PER_S_MIN
+
+    def refuse_slow(self) -> None:
+        """408, and the end."""
+        self._room.close()
+        self._write(too_slow(as_json=False), close=True)
+
+    def refuse_connection(self) -> None:
+        """503, whatever is asked for: SDKs come again."""
+        self._write(busy(BusyError("too many connections"), as_json=False), close=True)
 
     def end(self) -> "asyncio.Task[None] | None":
         """Ends after the request that is being answered; its task."""
@@ -132,6 +160,10 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections.add(self)
+        if len(self._connections) > 2 * CONNECTIONS_MAX:
+            transport.abort()
+        elif len(self._connections) > CONNECTIONS_MAX:
+            self.refuse_connection()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The other side is gone; a request that was complete is still kept."""
@@ -156,6 +188,9 @@ class Connection(asyncio.BufferedProtocol):
         self._last_s = self._loop.time()
         if self._draining:
             return
+        if self._begin_s is None:
+            self._begin_s = self._last_s
+        self._come_bytes += size
         if self._task is not None:  # the next request, before this one is answered
             self._early += self._receive[:size]
             if len(self._early) > HEAD_BYTES_MAX and self._transport is not None:
@@ -249,6 +284,9 @@ class Connection(asyncio.BufferedProtocol):
     async def _answer_body(self, head: _Head, body: bytes) -> None:
         try:
             response = await answer(self._ingest, head.headers, body, tenant=head.tenant)
+        except Exception:  # a bug: the sender learns of it, and the connection does not hang
+            _log.exception("otlp_request_failed")
+            response = failed(as_json=sends_json(head.headers))
         finally:
             self._room.close()
         # A client that sent more behind a chunked body finds the connection closed, and comes
@@ -256,9 +294,11 @@ class Connection(asyncio.BufferedProtocol):
         close = not head.keeps_alive or self._ending or head.messages > 1
         self._write(response, close=close)
         self._task = self._head = self._body = None
+        self._begin_s, self._come_bytes = None, 0
         if self._transport is not None and not self._draining:
             self._transport.resume_reading()
             if self._early:
+                self._begin_s = self._loop.time()
                 self._take_head()
 
     def _close_with(self, status: HTTPStatus) -> None:

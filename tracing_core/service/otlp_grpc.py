@@ -18,11 +18,18 @@ from tracing_core.access import Need, Refusal, RefusalKind
 from tracing_core.access.routes import OTLP_GRPC_EXPORT
 from tracing_core.ingest import BusyError
 from tracing_core.service.ingest import Ingest
+from tracing_core.service.run import netloc
 
 EXPORT_METHOD = OTLP_GRPC_EXPORT
 STATUS_DETAILS = "grpc-status-details-bin"
 """Metadata that carries the google.rpc.Status of a refusal, RetryInfo included."""
 SHUTDOWN_S = 2.0
+STREAMS_MAX = 128
+"""Requests at a time on one connection; others wait at the client."""
+KEEPALIVE_MS = 60_000
+"""A connection whose other end does not answer is closed after this and 20 s."""
+PING_INTERVAL_MS_MIN = 10_000
+"""Clients may ask more often than gRPC's 5 minutes whether we are still here."""
 START_S = 30.0
 
 
@@ -67,7 +74,7 @@ class GrpcHandle:
     @property
     def target(self) -> str:
         """What a client connects to."""
-        return f"{self.host}:{self.port}"
+        return netloc(self.host, self.port)
 
     def stop(self) -> None:
         """Finishes open requests and ends the thread; may be called twice."""
@@ -87,11 +94,14 @@ class GrpcHandle:
             options=[
                 ("grpc.max_receive_message_length", self._ingest.limit_bytes),
                 ("grpc.so_reuseport", 0),
+                ("grpc.max_concurrent_streams", STREAMS_MAX),
+                ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", PING_INTERVAL_MS_MIN),
             ],
         )
         server.add_generic_rpc_handlers((Handler(self._ingest),))
         try:
-            self.port = server.add_insecure_port(f"{self.host}:{self.port}")
+            self.port = server.add_insecure_port(self.target)
             await server.start()
         except RuntimeError as error:
             self._failure = GrpcAddressError(str(error))

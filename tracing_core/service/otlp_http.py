@@ -5,6 +5,7 @@ A plain ASGI application: a framework's request and response objects would cost 
 and logging the spans does.
 """
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -23,6 +24,15 @@ TRACES_PATH = "/v1/traces"
 _Header = tuple[bytes, bytes]
 Answer = tuple[int, list[_Header], bytes]
 """Status, headers and body."""
+
+
+SLOW_S = 30.0
+"""Time that a request may take to come, and beyond it a second for each of these bytes."""
+BYTES_PER_S_MIN = 64 * 2**10
+
+
+class _SlowSenderError(RuntimeError):
+    """The request came so slowly that others should have its room."""
 
 
 class _DisconnectedError(RuntimeError):
@@ -91,6 +101,8 @@ async def _answer_scope(ingest: Ingest, scope: Scope, receive: Receive) -> Answe
         return refused(error, as_json=as_json)
     except BusyError as error:
         return busy(error, as_json=as_json)
+    except _SlowSenderError:
+        return too_slow(as_json=as_json)
 
 
 def _declared_size(headers: Mapping[bytes, bytes], limit_bytes: int) -> int:
@@ -105,8 +117,13 @@ def _declared_size(headers: Mapping[bytes, bytes], limit_bytes: int) -> int:
 async def _read(receive: Receive, limit_bytes: int) -> bytes:
     parts: list[bytes] = []
     size_bytes = 0
+    begin_s = asyncio.get_running_loop().time()
     while True:
-        message = await receive()
+        try:
+            async with asyncio.timeout_at(begin_s + SLOW_S + size_bytes / BYTES_PER_S_MIN):
+                message = await receive()
+        except TimeoutError:
+            raise _SlowSenderError from None
         if message["type"] == "http.disconnect":
             raise _DisconnectedError
         part = message.get("body", b"")
@@ -163,6 +180,20 @@ def busy(error: BusyError, *, as_json: bool) -> Answer:
     )
     after = b"%d" % max(1, math.ceil(error.retry_after_s))
     return status, [_type(as_json), (b"retry-after", after)], body
+
+
+def too_slow(*, as_json: bool) -> Answer:
+    """408: the request did not come in the time that its size allows."""
+    text = "the request came too slowly"
+    body = otlp.encode_status(otlp.StatusCode.DEADLINE_EXCEEDED, text, as_json=as_json)
+    return HTTPStatus.REQUEST_TIMEOUT, [_type(as_json)], body
+
+
+def failed(*, as_json: bool) -> Answer:
+    """500: a fault of ours, which a repetition would meet again."""
+    text = "the service failed to take the request"
+    body = otlp.encode_status(otlp.StatusCode.INTERNAL, text, as_json=as_json)
+    return HTTPStatus.INTERNAL_SERVER_ERROR, [_type(as_json)], body
 
 
 def _type(as_json: bool) -> _Header:

@@ -12,7 +12,7 @@ import threading
 
 from tracing_core.service.ingest import Ingest
 from tracing_core.service.otlp_connection import Connection
-from tracing_core.service.run import listen
+from tracing_core.service.run import listen, netloc
 
 IDLE_S = 120.0
 """A connection that sends nothing for so long is closed."""
@@ -43,7 +43,7 @@ class OtlpServer:
     @property
     def url(self) -> str:
         """Base URL without a trailing slash."""
-        return f"http://{self.host}:{self.port}"
+        return f"http://{netloc(self.host, self.port)}"
 
     def stop(self) -> None:
         """Finishes open requests and closes the port; may be called twice."""
@@ -68,7 +68,7 @@ class OtlpServer:
             try:
                 await asyncio.wait_for(self._ending.wait(), _SWEEP_S)
             except TimeoutError:
-                self._sweep(loop.time() - IDLE_S)
+                self._sweep(loop.time())
         server.close()
         busy = [task for item in self._connections if (task := item.end()) is not None]
         if busy:
@@ -76,7 +76,9 @@ class OtlpServer:
         for connection in list(self._connections):
             connection.abort()
 
-    def _sweep(self, before_s: float) -> None:
+    def _sweep(self, now_s: float) -> None:
         for connection in list(self._connections):
-            if connection.is_idle(before_s):
+            if connection.is_slow(now_s):
+                connection.refuse_slow()
+            elif connection.is_idle(now_s - IDLE_S):
                 connection.abort()

@@ -13,6 +13,8 @@ from fastapi import FastAPI
 SHUTDOWN_S = 2
 """Time that open connections get to finish when the service stops."""
 START_S = 30.0
+CONCURRENCY_MAX = 1000
+"""Connections and open requests; beyond it 503."""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -47,7 +49,7 @@ class ServiceHandle:
     @property
     def url(self) -> str:
         """Base URL without a trailing slash."""
-        return f"http://{self.host}:{self.port}"
+        return f"http://{netloc(self.host, self.port)}"
 
     def stop(self) -> None:
         """Finishes open requests, closes the port and ends the thread; may be called twice."""
@@ -63,8 +65,9 @@ class ServiceHandle:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; raises OSError when the address cannot be bound."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    """A listening socket, IPv4 or IPv6; raises OSError when the address cannot be bound."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
@@ -73,6 +76,15 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def netloc(host: str, port: int) -> str:
+    """Host and port as in a URL.
+
+    >>> netloc("::1", 4318), netloc("h1", 4318)
+    ('[::1]:4318', 'h1:4318')
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def serve_in_thread(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> ServiceHandle:
@@ -90,6 +102,7 @@ def serve_in_thread(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Ser
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_S,
+            limit_concurrency=CONCURRENCY_MAX,
         )
     )
     thread = threading.Thread(
