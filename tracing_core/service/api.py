@@ -51,10 +51,6 @@ AsOf = Annotated[
         description="Correction version to answer with; default the newest. 404 beyond it.",
     ),
 ]
-EveryRow = Annotated[
-    bool,
-    Query(alias="all", description="All corrections in force instead of the newest window's."),
-]
 TraceId = Annotated[str, _hex_path(32), AfterValidator(_hex_digits(32))]
 SpanId = Annotated[str, _hex_path(16), AfterValidator(_hex_digits(16))]
 Tenant = Annotated[str, Query(max_length=200, description="Only this tenant.")]
@@ -72,7 +68,7 @@ def as_version(store: Store, as_of: int | None) -> int:
 
 
 def core_router(store: Store, ingest: Ingest) -> APIRouter:
-    """Health, clocks, links, fabric and traces."""
+    """Health and traces."""
     router = APIRouter(prefix="/v1")
 
     @router.get("/health", tags=["service"], responses=examples.shown(examples.HEALTH))
@@ -90,39 +86,6 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
             otlp_spans_accepted=ingest.counters.accepted_count,
             otlp_spans_rejected=ingest.counters.rejected_count,
             requests_refused=ingest.gate.refused_count,
-        )
-
-    @router.get("/clocks", tags=["fabric"], responses=examples.shown(examples.CLOCKS))
-    def clocks(every_row: EveryRow = False, as_of: AsOf = None) -> schemas.ClockList:
-        """Every clock at the centre of its newest window, with that window's corrections.
-
-        `all=true` lists every correction in force, from which stored spans are corrected.
-        """
-        table = store.corrections.table(as_version(store, as_of))
-        return schemas.ClockList(
-            correction_version=table.version,
-            prior=views.prior(table),
-            clocks=views.clocks(store.fabric.nodes(), table, every_row=every_row),
-        )
-
-    @router.get("/links", tags=["fabric"], responses=examples.shown(examples.LINKS))
-    def links(as_of: AsOf = None) -> schemas.LinkList:
-        """Every cable with its delay per direction and its asymmetry."""
-        table = store.corrections.table(as_version(store, as_of))
-        estimates = store.corrections.links(table.version)
-        return schemas.LinkList(
-            correction_version=table.version, links=views.links(store.fabric.links(), estimates)
-        )
-
-    @router.get("/fabric", tags=["fabric"], responses=examples.shown(examples.FABRIC))
-    def fabric(as_of: AsOf = None) -> schemas.Fabric:
-        """Nodes and links, as drawn on the web page."""
-        table = store.corrections.table(as_version(store, as_of))
-        estimates = store.corrections.links(table.version)
-        return schemas.Fabric(
-            correction_version=table.version,
-            nodes=views.nodes(store.fabric.nodes(), table),
-            links=views.links(store.fabric.links(), estimates),
         )
 
     @router.get("/traces", tags=["traces"], responses=examples.shown(examples.TRACES))

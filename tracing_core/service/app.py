@@ -14,8 +14,13 @@ from tracing_core.ingest import DirectKeeper, Keeper
 from tracing_core.service import guard, problems, schemas, security_document
 from tracing_core.service.api import core_router
 from tracing_core.service.api_analysis import analysis_router
+from tracing_core.service.api_communicators import communicators_router
 from tracing_core.service.api_export import export_router
+from tracing_core.service.api_fabric import fabric_router
 from tracing_core.service.api_forward import forward_router
+from tracing_core.service.api_jobs import jobs_router
+from tracing_core.service.api_timeline import timeline_router
+from tracing_core.service.encoded_ids import EncodedIds
 from tracing_core.service.forward import Forwarder, ForwardingKeeper
 from tracing_core.service.gate import Gate
 from tracing_core.service.head import HeadAsGet
@@ -56,6 +61,10 @@ def create_app(
     app.include_router(core_router(store, ingest))
     app.include_router(analysis_router(store, Analysis(store)))
     app.include_router(export_router(store))
+    app.include_router(jobs_router(store))
+    app.include_router(communicators_router(store))
+    app.include_router(timeline_router(store))
+    app.include_router(fabric_router(store))
     app.include_router(jaeger_router(store))
     if forward is not None:
         app.include_router(forward_router(forward))
@@ -65,6 +74,7 @@ def create_app(
     _install_etags(app, store)
     app.add_middleware(SettledReads, keeper=ingest.keeper)
     guard.install(app, ingest.gate)
+    app.add_middleware(EncodedIds)
     app.add_middleware(HeadAsGet)  # a HEAD has the ETag of its GET
     app.add_middleware(OtlpFront, ingest=ingest)
     return app

@@ -15,6 +15,11 @@ NsText = Annotated[int, PlainSerializer(str, return_type=str)]
 """Nanoseconds that may exceed 2^53, as a decimal string in JSON."""
 
 
+NEXT_CURSOR = Field(
+    default=None, description="Of the next page; null on the last one. Also in the Link header."
+)
+
+
 class ApiModel(BaseModel):
     """Base of all answers."""
 
@@ -173,6 +178,7 @@ class ClockList(Versioned):
 
     prior: str = Field(description="The assumption under which the conditional bounds hold.")
     clocks: list[ClockItem]
+    next_cursor: str | None = NEXT_CURSOR
 
 
 class LinkItem(ApiModel):
@@ -198,6 +204,7 @@ class LinkList(Versioned):
     """All links."""
 
     links: list[LinkItem]
+    next_cursor: str | None = NEXT_CURSOR
 
 
 class NodeItem(ApiModel):

@@ -3,11 +3,8 @@
 
 from pydantic import Field
 
-from tracing_core.service.schemas import ApiModel, Instant, NsText, Versioned
+from tracing_core.service.schemas import NEXT_CURSOR, ApiModel, Instant, NsText, Versioned
 
-NEXT_CURSOR = Field(
-    default=None, description="Of the next page; null on the last one. Also in the Link header."
-)
 _BOUND = "Conditional; the truth lies within it. 0 on one clock, null where unbounded or unknown."
 
 

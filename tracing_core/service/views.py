@@ -107,8 +107,8 @@ def clocks(
             clock=name,
             kind=known[name].kind if name in known else "",
             node_id=known[name].node_id if name in known else 0,
-            centre=_correction(window.centre) if window else None,
-            corrections=[_correction(row) for row in rows],
+            centre=correction(window.centre) if window else None,
+            corrections=[correction(row) for row in rows],
             corrections_in_force=table.effective_count(name),
         )
 
@@ -168,7 +168,8 @@ def links(
     return [_link(value, estimates.get(value.name)) for value in values]
 
 
-def _correction(row: Correction) -> schemas.CorrectionRow:
+def correction(row: Correction) -> schemas.CorrectionRow:
+    """One row of a clock."""
     return schemas.CorrectionRow(
         valid_from_local_ns=row.valid_from_local_ns,
         valid_to_local_ns=row.valid_to_local_ns,

@@ -194,7 +194,7 @@ class CollectiveStore:
 
     def status(self, tenant: str, job: str, communicator: str) -> Span | None:
         """The newest report of NCCL's RAS about a communicator."""
-        rows = self._engine.rows(
+        rows = self._engine.raw_rows(
             f"SELECT {SELECTED} FROM span_rows {_OF_JOB}"
             f" WHERE name = '{RAS_STATUS}' AND {_COMMUNICATOR} = {{name:String}}"
             " ORDER BY start_local_ns DESC, span_id LIMIT 1",

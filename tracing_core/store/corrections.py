@@ -103,6 +103,26 @@ class CorrectionStore:
                 self._cache = table
             return table
 
+    def history(
+        self, clock: str, version: int, *, before: tuple[int, int] | None = None, limit: int = 100
+    ) -> list[tuple[int, Correction]]:
+        """A clock's rows of versions up to `version` with their version, newest version first and
+        latest validity first; `before` is (version, valid_from_local_ns) of the last one seen."""
+        last_version, last_from_ns = before or (0, 0)
+        rows = self._engine.rows(
+            f"SELECT correction_version, {', '.join(_COLUMNS)} FROM corrections"
+            " WHERE clock = {clock:String} AND correction_version <= {version:UInt64}"
+            f" AND {_PUBLISHED} AND ({{first:UInt8}} OR (correction_version, valid_from_local_ns)"
+            " < ({last_version:UInt64}, {last_from_ns:Int64}))"
+            " ORDER BY correction_version DESC, valid_from_local_ns DESC LIMIT {limit:UInt32}",
+            {
+                "clock": clock, "version": version, "first": int(before is None),
+                "last_version": last_version, "last_from_ns": last_from_ns, "limit": limit,
+            },
+        )  # fmt: skip
+        words: dict[object, object] = {}
+        return [(int(row[0]), _correction(row[1:], words)) for row in rows]
+
     def _read(self, above: int, version: int) -> list[tuple[int, Correction]]:
         """The rows of published versions in (above, version]."""
         rows = self._engine.rows(
