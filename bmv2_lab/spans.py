@@ -86,7 +86,12 @@ class _Recorder:
             end_local_ns=rank.end_local_ns,
             parent=root,
             parent_is_remote=rank.rank != 0,
-            attributes={**attributes, "tempotrace.rank": rank.rank},
+            attributes={
+                **attributes,
+                "tempotrace.rank": rank.rank,
+                "tempotrace.communicator": "world",
+                "tempotrace.sequence": attributes["tempotrace.step"],
+            },
         )
         for transfer in rank.transfers:
             if not (transfer.done and transfer.received_local_ns):

@@ -52,6 +52,7 @@ TABLE = (
     ),
     Late("token", "Tokens of the tracing service."),
     Late("trace", "Spans: import, export, list, show."),
+    Late("job", "Training jobs: list, show, step."),
     Late(
         "attribute",
         "Name the hop, link or host that made a transfer slow, or say why that cannot be told.",

@@ -156,7 +156,13 @@ class _Ids:
                 INTERNAL,
                 (int(one["start_local_ns"]), int(one["end_local_ns"])),
                 FLAGS_LOCAL if rank == 0 else FLAGS_REMOTE,
-                attributes,
+                ",".join(
+                    (
+                        attributes,
+                        _text("tempotrace.communicator", "world"),
+                        _number("tempotrace.sequence", step),
+                    )
+                ),
             )
         )
         return spans

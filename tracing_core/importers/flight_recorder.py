@@ -14,6 +14,7 @@ from itertools import chain
 from tracing_core.clock_domains import (
     SPAN_COMMUNICATOR,
     SPAN_RANK,
+    SPAN_SEQUENCE,
     SPAN_TIME_FLAG,
     ClockKind,
     TimeFlag,
@@ -163,6 +164,9 @@ def _attributes(
     found: dict[str, AttributeValue] = {SPAN_COMMUNICATOR: group}
     if rank is not None:
         found[SPAN_RANK] = rank
+    sequence = whole(entry.get("collective_seq_id"))
+    if sequence is not None and entry.get("is_p2p") is not True:
+        found[SPAN_SEQUENCE] = sequence
     if options.job:
         found["tempotrace.job"] = options.job
     if flag is not None:

@@ -8,7 +8,7 @@ fits to it), GPU stamps on the GPU's timer as the driver converted it: two clock
 unknown but for what launches and synchronising calls prove.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from tracing_core.clock_domains import (
     SPAN_COMMUNICATOR,
     SPAN_RANK,
+    SPAN_SEQUENCE,
     SPAN_TIME_FLAG,
     ClockKind,
     TimeFlag,
@@ -45,7 +46,12 @@ from tracing_core.model import Attributes, AttributeValue, Span, SpanKind
 FORMAT = "kineto"
 BASE = "baseTimeNanoseconds"
 PROCESS_GROUP = "Process Group Name"
-"""Argument of collectives: their communicator."""
+PROCESS_GROUP_DESCRIPTION = "Process Group Description"
+"""Arguments of collectives: together their communicator, as a Flight Recorder dump names it."""
+SEQUENCE = "Seq"
+"""Argument of collectives: their number in the communicator. Point-to-point operations, which name
+one of the peer ranks, are numbered on their own."""
+_PEERS = ("Src Rank", "Dst Rank")
 UNIX_MIN_NS = 10**18
 """September 2001: smaller stamps count from something else than the Unix epoch."""
 ZERO_STAMP = "ts is 0: the profiler had no stamp for it"
@@ -263,7 +269,22 @@ class _File:
         if flag is not None:
             found[SPAN_TIME_FLAG] = flag.value
         arguments = member(event, "args")
-        if text(arguments.get(PROCESS_GROUP)):
-            found[SPAN_COMMUNICATOR] = text(arguments[PROCESS_GROUP])
+        found.update(_collective(arguments))
         found.update(attributes(arguments, "arg."))
         return found
+
+
+def _collective(arguments: Mapping[str, object]) -> dict[str, AttributeValue]:
+    """Communicator and sequence number of a collective."""
+    name = label(arguments.get(PROCESS_GROUP))
+    if not name:
+        return {}
+    description = text(arguments.get(PROCESS_GROUP_DESCRIPTION))
+    found: dict[str, AttributeValue] = {
+        SPAN_COMMUNICATOR: f"{name}:{description}" if description else name
+    }
+    sequence = whole(arguments.get(SEQUENCE))
+    peers = [whole(arguments.get(key)) for key in _PEERS]
+    if sequence is not None and sequence >= 0 and not any(p is not None and p >= 0 for p in peers):
+        found[SPAN_SEQUENCE] = sequence
+    return found

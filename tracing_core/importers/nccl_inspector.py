@@ -9,7 +9,13 @@ the last `kernel_stop_ts`. All ranks of one operation share a trace.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tracing_core.clock_domains import SPAN_COMMUNICATOR, SPAN_RANK, SPAN_TIME_FLAG, TimeFlag
+from tracing_core.clock_domains import (
+    SPAN_COMMUNICATOR,
+    SPAN_RANK,
+    SPAN_SEQUENCE,
+    SPAN_TIME_FLAG,
+    TimeFlag,
+)
 from tracing_core.importers.ids import span_id, trace_id
 from tracing_core.importers.json_stream import JsonReader
 from tracing_core.importers.numbers import micros_to_ns, whole
@@ -24,7 +30,8 @@ NOT_VERBOSE = "no event times: NCCL_INSPECTOR_DUMP_VERBOSE=1 writes them"
 ZERO_STAMP = "a start or stop stamp is 0 or missing"
 END_BEFORE_START = "the end lies before the start: stamps of another operation"
 SEQUENCE_BROKEN = "the start lies before that of an earlier sequence number"
-_OPERATIONS = (("coll_perf", "coll"), ("p2p_perf", "p2p"))
+COLLECTIVE = "coll"
+_OPERATIONS = (("coll_perf", COLLECTIVE), ("p2p_perf", "p2p"))
 
 
 @dataclass(slots=True)
@@ -158,6 +165,8 @@ def _attributes(
         "nccl.sequence_number": whole(operation.get(f"{prefix}_sn")) or 0,
         "nccl.bytes": whole(operation.get(f"{prefix}_msg_size_bytes")) or 0,
     }
+    if prefix == COLLECTIVE:
+        found[SPAN_SEQUENCE] = found["nccl.sequence_number"]
     if not objects(member(operation, "event_trace_ts").get("kernel_events")):
         found[SPAN_TIME_FLAG] = TimeFlag.NOT_COMPLETED.value  # the end is that of the enqueue
     for key in ("exec_time_us", "timing_source", "algobw_gbs", "busbw_gbs", "algo", "proto"):
