@@ -31,12 +31,15 @@ from controller.entries import (
     TableEntry,
 )
 from controller.fabric import Fabric, Switch
+from controller.fabric_telemetry import IpNetwork
 from controller.paths import NextHop
 from controller.routing import Route, RouteTable
 
 ECMP_SELECTOR = "ecmp_selector"
 GROUP_COUNT_MAX = 1_024
 """Groups whose members are remembered: the switches of a tier have many in common."""
+ROUTE_COUNT_MAX = 8_192
+"""The same for routes."""
 
 
 def held_ports(entries: Iterable[Entry]) -> dict[int, int]:
@@ -76,12 +79,17 @@ def route_entries(fabric: Fabric, table: RouteTable, switch_name: str) -> Iterat
                     members=tuple((member_id, 1) for member_id in buckets),
                 )
             action = GroupRef(group_id)
-        destination = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
-        name = "ipv4_lpm" if route.prefix.version == 4 else "ipv6_lpm"
-        entries.append(TableEntry.of(name, {"dst_addr": destination}, action))
+        entries.append(_route_entry(route.prefix, action))
     yield from (members[member_id] for member_id in sorted(members))
     yield from (groups[group_id] for group_id in sorted(groups))
     yield from entries
+
+
+@lru_cache(maxsize=ROUTE_COUNT_MAX)
+def _route_entry(prefix: IpNetwork, action: MemberRef | GroupRef) -> TableEntry:
+    name = "ipv4_lpm" if prefix.version == 4 else "ipv6_lpm"
+    destination = Lpm(int(prefix.network_address), prefix.prefixlen)
+    return TableEntry.of(name, {"dst_addr": destination}, action)
 
 
 def _group_content(route: Route) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ only one of the two directions enters there. docs/transparent-clock.md derives a
 Pure: estimates in, values with their validity out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 
@@ -26,6 +26,7 @@ from controller.ptp_entries import EVENT_FRAME_BYTES, SCALED_PER_NS
 from correction.model import ClockKind, FabricModel, Link
 from correction.prepare import declared_delay_ns
 from correction.solution import FabricSolution
+from correction.timebase import Bools, Float64s
 
 VALIDITY_NS = 30_000_000_000
 """A cable keeps its delay; a fabric that has not been measured for this long is not trusted."""
@@ -96,8 +97,44 @@ NO_DELAYS = LinkDelayPlan()
 """Before the first estimate."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEstimates:
+    """What a solve says of the links; arrays over the links of the model."""
+
+    model: FabricModel
+    half_round_trip_ns: Float64s
+    """Mean one-way delay of both directions, latencies removed; NaN without data."""
+    a_ns: Float64s
+    """a_uv; 0 where nothing shows it."""
+    shared_ns: Float64s
+    """What shared stamp-point constants add to half the difference between the directions."""
+    observable: Bools
+    """a_ns shows in the data."""
+    determined: Bools
+    """The data determine it: in a loop, and across no cut that is half bad."""
+    measured_to_ns: Sequence[int]
+    """The end of the last window that saw both directions, by the collector's clock. An access
+    link's value is a declaration: it holds as long as anything at all is measured."""
+
+
+def estimates_of(solution: FabricSolution) -> LinkEstimates:
+    """Those of a solve over a whole capture."""
+    across = {link for cut in solution.cuts for link in (*cut.bad_links, *cut.kept_links)}
+    observable = solution.links.observable
+    numbers = np.arange(len(observable))
+    return LinkEstimates(
+        model=solution.model,
+        half_round_trip_ns=solution.links.half_round_trip_ns,
+        a_ns=solution.links.a_ns,
+        shared_ns=solution.links.shared_ns,
+        observable=observable,
+        determined=observable & ~np.isin(numbers, list(across)),
+        measured_to_ns=_measured_to_ns(solution),
+    )
+
+
 def plan_link_delays(
-    solution: FabricSolution,
+    solution: FabricSolution | LinkEstimates,
     *,
     previous: LinkDelayPlan = NO_DELAYS,
     residence_offset_scaled_ns: Mapping[str, int] | None = None,
@@ -116,27 +153,26 @@ def plan_link_delays(
     shortest paths); then nothing may be taken off in common, and the constants are 0.
     """
     offset = residence_offset_scaled_ns or {}
-    determined = _determined(solution)
-    measured_to_ns = _measured_to_ns(solution)
+    found = estimates_of(solution) if isinstance(solution, FabricSolution) else solution
     fabric, access, withdrawn = list[PortDelay](), list[PortDelay](), list[Withdrawn]()
-    for index, link in enumerate(solution.model.links):
+    for index, link in enumerate(found.model.links):
         for into_b in (True, False):
             clock, port = (link.b, link.b_port) if into_b else (link.a, link.a_port)
-            node = solution.model.clocks[clock]
+            node = found.model.clocks[clock]
             if node.kind is not ClockKind.SWITCH:
                 continue
-            half_ns = float(solution.links.half_round_trip_ns[index])
+            half_ns = float(found.half_round_trip_ns[index])
             if link.access:
-                ns, basis = _access_ns(solution, index, into_b, event_bytes), Basis.ACCESS
+                ns, basis = _access_ns(found, index, into_b, event_bytes), Basis.ACCESS
             elif not np.isfinite(half_ns):
                 withdrawn.append(Withdrawn(switch=node.name, ingress_port=port, reason=UNMEASURED))
                 continue
             else:
-                basis = Basis.MEASURED if determined[index] else Basis.ROUND_TRIP
+                basis = Basis.MEASURED if found.determined[index] else Basis.ROUND_TRIP
                 ns = half_ns + _declared_ns(link, into_b, event_bytes)
-                difference_ns = float(solution.links.shared_ns[index])
-                if determined[index]:
-                    difference_ns += float(solution.links.a_ns[index])
+                difference_ns = float(found.shared_ns[index])
+                if found.determined[index]:
+                    difference_ns += float(found.a_ns[index])
                 ns += difference_ns if into_b else -difference_ns
             (access if link.access else fabric).append(
                 PortDelay(
@@ -144,7 +180,7 @@ def plan_link_delays(
                     ingress_port=port,
                     delay_scaled_ns=round(ns * SCALED_PER_NS) - offset.get(node.name, 0),
                     basis=basis,
-                    valid_to_collector_ns=measured_to_ns[index] + validity_ns,
+                    valid_to_collector_ns=found.measured_to_ns[index] + validity_ns,
                 )
             )
     fabric_constant = access_constant = 0
@@ -159,17 +195,8 @@ def plan_link_delays(
         withdrawn=tuple(withdrawn),
         fabric_constant_scaled_ns=fabric_constant,
         access_constant_scaled_ns=access_constant,
-        switches=_switches(solution.model),
+        switches=_switches(found.model),
     )
-
-
-def _determined(solution: FabricSolution) -> list[bool]:
-    """Links whose a_uv the data determine: in a loop, and across no cut that is half bad."""
-    across = {link for cut in solution.cuts for link in (*cut.bad_links, *cut.kept_links)}
-    return [
-        bool(observable) and index not in across
-        for index, observable in enumerate(solution.links.observable)
-    ]
 
 
 def _measured_to_ns(solution: FabricSolution) -> list[int]:
@@ -189,14 +216,14 @@ def _measured_to_ns(solution: FabricSolution) -> list[int]:
     ]
 
 
-def _access_ns(solution: FabricSolution, index: int, into_b: bool, event_bytes: int) -> float:
+def _access_ns(found: LinkEstimates, index: int, into_b: bool, event_bytes: int) -> float:
     """Delay in minus delay out: declared stamp points, and shared constants as estimated."""
-    link = solution.model.links[index]
+    link = found.model.links[index]
     inwards_ns = _declared_ns(link, into_b, event_bytes)
     outwards_ns = _declared_ns(link, not into_b, event_bytes)
-    half_difference_ns = float(solution.links.shared_ns[index])
-    if solution.links.observable[index]:
-        half_difference_ns += float(solution.links.a_ns[index])
+    half_difference_ns = float(found.shared_ns[index])
+    if found.observable[index]:
+        half_difference_ns += float(found.a_ns[index])
     return inwards_ns - outwards_ns + 2 * (half_difference_ns if into_b else -half_difference_ns)
 
 

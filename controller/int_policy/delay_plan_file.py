@@ -14,19 +14,27 @@ from controller.transparent_clock import (
     NO_DELAYS,
     Basis,
     LinkDelayPlan,
+    LinkEstimates,
     PortDelay,
     plan_link_delays,
 )
 from controller.written_delays import instant_of, port_of, scaled_of
-from correction.model import ClockKind
+from correction.model import ClockKind, FabricModel
 from correction.solution import FabricSolution
 
 DELAY_PLAN_VERSION = 1
 """`version` in the header line."""
 
 
-def write_delay_plan(path: Path, plan: LinkDelayPlan) -> None:
+def write_delay_plan(path: Path, text: bytes) -> None:
     """Replace the file, so that a reader sees the old plan or the new one."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_bytes(text)
+    new.replace(path)
+
+
+def delay_plan_text(plan: LinkDelayPlan) -> bytes:
+    """The file's content."""
     lines: list[dict[str, object]] = [
         {
             "record": "header",
@@ -46,10 +54,7 @@ def write_delay_plan(path: Path, plan: LinkDelayPlan) -> None:
         }
         for one in plan.delays
     ]
-    new = path.with_name(f"{path.name}.new")
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    new.write_text(text, encoding="utf-8", newline="\n")
-    new.replace(path)
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
 
 
 def read_delay_plan(path: Path, switches: Collection[str]) -> LinkDelayPlan:
@@ -104,19 +109,34 @@ def publish_link_delays(
     The plan before gives the constants, and the values that hardly moved; one that cannot be read
     any more is made anew.
     """
-    clocks = tuple(
-        clock.name
-        for clock in solution.model.clocks
-        if clock.kind is ClockKind.SWITCH and clock.transparent
-    )
+    plan = following_plan(solution, plan_before(path, solution.model), residence_offset_scaled_ns)
+    write_delay_plan(path, delay_plan_text(plan))
+    return plan
+
+
+def plan_before(path: Path, model: FabricModel) -> LinkDelayPlan:
+    """The plan in the file; none where it cannot be read."""
     try:
-        previous = read_delay_plan(path, clocks)
+        return read_delay_plan(path, _transparent(model))
     except (FileNotFoundError, PtpLogError):
-        previous = NO_DELAYS
+        return NO_DELAYS
+
+
+def following_plan(
+    solution: FabricSolution | LinkEstimates,
+    previous: LinkDelayPlan,
+    residence_offset_scaled_ns: Mapping[str, int],
+) -> LinkDelayPlan:
+    """The plan of the transparent clocks alone."""
+    clocks = _transparent(solution.model)
     plan = plan_link_delays(
         solution, previous=previous, residence_offset_scaled_ns=residence_offset_scaled_ns
     )
     delays = tuple(one for one in plan.delays if one.switch in clocks)
-    plan = replace(plan, delays=delays, switches=clocks)
-    write_delay_plan(path, plan)
-    return plan
+    return replace(plan, delays=delays, switches=clocks)
+
+
+def _transparent(model: FabricModel) -> tuple[str, ...]:
+    return tuple(
+        clock.name for clock in model.clocks if clock.kind is ClockKind.SWITCH and clock.transparent
+    )

@@ -75,6 +75,8 @@ class MeshSolution:
     """[edge]"""
     constants_ns: Float64s
     """Shared constants."""
+    shared_ns: Float64s
+    """[edge]: what they add to half the difference of both directions, beyond a_ns."""
     chi2: float
     """Weighted squared residuals of the kept edges of the core."""
     degrees: int
@@ -137,6 +139,7 @@ def solve_mesh(
         bad=bad,
         bad_probability=probability,
         constants_ns=chosen.best.constants_ns,
+        shared_ns=edges.shared @ chosen.best.constants_ns,
         chi2=float(((residual[kept] / scale[kept]) ** 2).sum()),
         degrees=max(0, int(kept.sum()) - of.clock_count),
         cycle=hard if isinstance(hard, NegativeCycle) else None,

@@ -21,10 +21,12 @@ from controller.fabric_file import load_fabric
 from controller.fabric_model import fabric_model
 from controller.following.correction_outputs import CorrectionOutput, open_correction_output
 from controller.following.following import Following
+from controller.following.link_delay_output import LinkDelayOutput
 from controller.following.parts_input import LATE_NS as PARTS_LATE_NS
 from controller.following.parts_input import FolderSource, PartsInput, PartSource
 from controller.following.state_file import SavedState, StateFile
 from controller.following.tails import ClockPairTail, PtpTail
+from controller.ptp_entries import residence_offset_scaled
 from controller.telemetry.topology import telemetry_fabric
 from correction.stream.follow import Follower
 from correction.stream.rows import HOLDOVER_NS
@@ -89,6 +91,13 @@ def follow(
     once: Annotated[
         bool, typer.Option("--once", help="With --collected: stop where there is no more.")
     ] = False,
+    link_delay_plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--link-delay-plan",
+            help="Publish what transparent clocks should add after each window, for `deploy run`.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Correct clocks while the fabric runs; SIGHUP reads fabric.yaml again."""
@@ -106,6 +115,7 @@ def follow(
             outputs=out or [],
             state=state,
             holdover_ns=round(holdover * 1e9),
+            more_outputs=_link_delays(description, link_delay_plan),
         )
         stack.callback(following.close)
         interrupts = stack.enter_context(Interrupts())
@@ -172,6 +182,13 @@ def opened(
     if saved is not None:
         following.republish(saved.outbox)
     return following, saved
+
+
+def _link_delays(description: Fabric, path: Path | None) -> tuple[LinkDelayOutput, ...]:
+    if path is None:
+        return ()
+    offsets = {one.name: residence_offset_scaled(description, one) for one in description.switches}
+    return (LinkDelayOutput(path, fabric_model(description), offsets),)
 
 
 def _replay(
