@@ -79,6 +79,16 @@ def clock_name(host: str, kind: ClockKind, index: int | None = None, *, boot_id:
     return f"{name}/{boot_id}" if boot_id else name
 
 
+def derived_kind(name: str) -> str:
+    """Kind of a clock that only readings of clock pairs correct; empty for all others.
+
+    >>> [derived_kind(name) for name in ("h3/gpu0", "h3/system", "h3", "leaf1/ptp")]
+    ['gpu', 'system', '', '']
+    """
+    kind = kind_of_name(name)
+    return "" if kind in (ClockKind.PHC, ClockKind.UNKNOWN) else kind.value
+
+
 def kind_of_name(name: str) -> ClockKind:
     """What kind of clock a name stands for.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from tracing_core.clock_domains import derived_kind
 from tracing_core.correction_layers import UNCOVERED, Layer, decisive, stacked
 from tracing_core.model import ClockStatus, CorrectedInstant, Correction
 
@@ -182,7 +183,8 @@ class CorrectionTable:
         if not clock:
             return _unknown(raw_local_ns, "the span names no clock domain")
         if clock not in self._layers:
-            return _unknown(raw_local_ns, f"no correction exists for clock {clock}")
+            missing = ": no clock pair ties it to a NIC" if derived_kind(clock) else ""
+            return _unknown(raw_local_ns, f"no correction exists for clock {clock}{missing}")
         result = self.correct_clock(clock, np.array([raw_local_ns], np.int64))
         index = int(result.row[0])
         if index == UNCOVERED:

@@ -105,7 +105,10 @@ def relate(pairs: ClockPairs, rejected: Counter[PairReject]) -> Relation:
         parent=pairs.parent,
         rows=rows,
         reasons=tuple(reasons),
-        tai_utc_s=pairs.tai_utc_s or tai_utc_seconds(readings),
+        # a counter of time since some start may be behind by as much
+        tai_utc_s=(pairs.tai_utc_s or tai_utc_seconds(readings))
+        if pairs.behaviour.settable
+        else (),
     )
 
 

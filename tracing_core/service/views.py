@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from correction.table import Method
+from tracing_core.clock_domains import derived_kind
 from tracing_core.corrections import CorrectionTable
 from tracing_core.model import (
     ClockStatus,
@@ -105,7 +106,7 @@ def clocks(
             rows = sorted(in_force, key=lambda row: row.valid_from_local_ns)
         return schemas.ClockItem(
             clock=name,
-            kind=known[name].kind if name in known else "",
+            kind=known[name].kind if name in known else derived_kind(name),
             node_id=known[name].node_id if name in known else 0,
             centre=correction(window.centre) if window else None,
             corrections=[correction(row) for row in rows],
@@ -122,7 +123,8 @@ def prior(table: CorrectionTable) -> str:
 
 
 def clock_summary(nodes: Iterable[FabricNode], table: CorrectionTable) -> schemas.ClockSummary:
-    """Clocks by status; medians over the NIC clocks, the reference's own left out."""
+    """Clocks by status; medians over the NIC clocks, the reference's own left out, and hosts'
+    other clocks, which are only as good as their readings."""
     items = clocks(nodes, table)
     statuses = Counter(
         item.centre.status if item.centre else ClockStatus.UNKNOWN.value for item in items
@@ -130,7 +132,10 @@ def clock_summary(nodes: Iterable[FabricNode], table: CorrectionTable) -> schema
     centres = [
         item.centre
         for item in items
-        if item.centre and item.kind != "switch" and item.centre.method != METHOD_REFERENCE
+        if item.centre
+        and item.kind != "switch"
+        and not derived_kind(item.clock)
+        and item.centre.method != METHOD_REFERENCE
     ]
     return schemas.ClockSummary(
         total=len(items),
