@@ -174,22 +174,3 @@ def test_http_back_pressure_says_when_to_come_again(
     assert (response.status_code, response.headers["retry-after"]) == (status, "3")
     assert text.json()["details"][0]["retryDelay"] == "2.5s"
     assert text.json()["code"] == 14
-
-
-def test_the_sdk_comes_again_until_there_is_room(store: Store) -> None:
-    """Its exporters repeat what was answered with back-pressure, and then every span is there."""
-
-    class FullOnce(DirectKeeper):
-        refusals = 0
-
-        def keep(self, admitted: Admitted, *, tenant: str, done: object) -> None:
-            if self.refusals < 2:
-                type(self).refusals += 1
-                raise BusyError("full", retry_after_s=0.05)
-            super().keep(admitted, tenant=tenant, done=done)  # type: ignore[arg-type]
-
-    ingest = make_ingest(store, keeper=FullOnce(store.spans))
-    with GrpcHandle(ingest, "127.0.0.1", 0) as rpc:
-        answer = export("grpc", f"http://{rpc.target}", 10)
-    assert ingest.counters.busy_count == 2
-    assert len(store.spans.trace(answer["trace_id"])) == 10
