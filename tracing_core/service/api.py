@@ -5,15 +5,17 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from tracing_core.service import examples, schemas, views
 from tracing_core.service.guard import Asking
 from tracing_core.service.ingest import Ingest
+from tracing_core.service.paging import Cursor, decode_cursor, link_next, page_of_more
 from tracing_core.service.problems import not_found
 from tracing_core.store import LATEST, Store, TraceQuery
+from tracing_core.store.trace_pages import place_of, trace_page
 from tracing_core.store.trace_search import TRACES_LIMIT_MAX
 
 
@@ -90,6 +92,8 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
 
     @router.get("/traces", tags=["traces"], responses=examples.shown(examples.TRACES))
     def traces(
+        request: Request,
+        response: Response,
         tenant: Tenant = "",
         service: Text = "",
         host: Text = "",
@@ -97,20 +101,23 @@ def core_router(store: Store, ingest: Ingest) -> APIRouter:
         job: Text = "",
         step: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
         limit: Annotated[int, Query(ge=1, le=TRACES_LIMIT_MAX)] = 100,
+        cursor: Cursor = "",
+        as_of: AsOf = None,
     ) -> schemas.TraceList:
-        """Traces that match every given condition, newest raw start first."""
-        query = TraceQuery(
-            tenant=tenant,
-            service=service,
-            host=host,
-            name=name,
-            job=job,
-            step=step,
-            limit_count=limit,
+        """Traces that match every given condition, by their first raw start, newest first."""
+        after = decode_cursor(cursor, "traces", (int, str, str))
+        query = TraceQuery(tenant=tenant, service=service, host=host, name=name, job=job, step=step)
+        found = trace_page(
+            store.engine,
+            query,
+            after=None if after is None else (int(after[0]), str(after[1]), str(after[2])),
+            limit=limit + 1,
         )
+        page = page_of_more(found, kind="traces", key=place_of, limit=limit)
         return schemas.TraceList(
-            correction_version=store.corrections.latest_version(),
-            traces=[views.trace_item(item) for item in store.spans.search(query)],
+            correction_version=store.corrections.table(as_version(store, as_of)).version,
+            traces=[views.trace_item(item) for item in page.items],
+            next_cursor=link_next(request, response, page.next_cursor),
         )
 
     @router.get("/traces/{trace_id}", tags=["traces"], responses=examples.shown(examples.TRACE))

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 
 from tracing_core.access import Need
 from tracing_core.analysis import Analysis
@@ -15,10 +15,13 @@ from tracing_core.ordering import CausalPairs, JudgedPairs, PairKind, Verdict
 from tracing_core.service import examples, schemas, views
 from tracing_core.service.api import AsOf, SpanId, Tenant, Text, TraceId, as_version
 from tracing_core.service.guard import Asking
+from tracing_core.service.paging import Cursor, decode_cursor, link_next, page_of
 from tracing_core.service.problems import not_found
 from tracing_core.store import Store
 
 LIST_LIMIT_MAX = 1000
+TRANSFERS_LIMIT_MAX = 10_000
+"""Of a trace; the default, so that most come whole."""
 EXAMPLES_MAX = 200
 """Pairs shown with the inversion counts."""
 
@@ -35,16 +38,34 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         responses=examples.shown(examples.TRANSFERS),
     )
     def transfers(
-        trace_id: TraceId, tenant: Tenant = "", as_of: AsOf = None
+        request: Request,
+        response: Response,
+        trace_id: TraceId,
+        tenant: Tenant = "",
+        limit: Annotated[int, Query(ge=1, le=TRANSFERS_LIMIT_MAX)] = TRANSFERS_LIMIT_MAX,
+        cursor: Cursor = "",
+        as_of: AsOf = None,
     ) -> schemas.TransferList:
-        """All transfers of a trace with corrected latency and excess over the usual one."""
+        """Transfers of a trace with corrected latency and excess over the usual one, by the raw
+        start of the send."""
+        after = decode_cursor(cursor, "transfers", (int, str, str))
         index = analysis.attribution(as_version(store, as_of))
         rows = index.rows_of_trace(trace_id.lower(), tenant=tenant)
         if not rows and not store.spans.trace(trace_id.lower(), tenant=tenant):
             raise not_found(f"there is no trace {trace_id.lower()}")
+        found = index.transfers
+
+        def place(row: int) -> tuple[int, str, str]:
+            started_ns = int(found.send_start_local_ns[row])
+            return started_ns, str(found.tenant[row]), str(found.send_span_id[row])
+
+        page = page_of(
+            sorted(rows, key=place), kind="transfers", key=place, after=after, limit=limit
+        )
         return schemas.TransferList(
             correction_version=index.correction_version,
-            transfers=[transfer_item(index.transfer(row)) for row in rows],
+            transfers=[transfer_item(index.transfer(row)) for row in page.items],
+            next_cursor=link_next(request, response, page.next_cursor),
         )
 
     @router.get(
@@ -66,20 +87,27 @@ def analysis_router(store: Store, analysis: Analysis) -> APIRouter:
         "/slow-transfers", tags=["attribution"], responses=examples.shown(examples.SLOW_TRANSFERS)
     )
     def slow_transfers(
+        request: Request,
+        response: Response,
         tenant: Tenant = "",
         job: Text = "",
         step: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
         limit: Limit = 100,
+        cursor: Cursor = "",
         as_of: AsOf = None,
     ) -> schemas.SlowTransferList:
         """Transfers that took clearly longer than usual, the largest excess first."""
+        after = decode_cursor(cursor, "slow", (float, str, str, str))
         index = analysis.attribution(as_version(store, as_of))
         rows = index.slow_rows(tenant=tenant, job=job, step=step)
+        items = sorted((transfer_item(index.transfer(row)) for row in rows), key=_by_excess)
+        page = page_of(items, kind="slow", key=_by_excess, after=after, limit=limit)
         return schemas.SlowTransferList(
             correction_version=index.correction_version,
             total=len(rows),
             compared=index.count(tenant=tenant),
-            transfers=[transfer_item(index.transfer(row)) for row in rows[:limit]],
+            transfers=list(page.items),
+            next_cursor=link_next(request, response, page.next_cursor),
         )
 
     @router.get("/inversions", tags=["traces"], responses=examples.shown(examples.INVERSIONS))
@@ -149,6 +177,10 @@ def _link_summary(store: Store, version: int) -> schemas.LinkSummary:
         fabric=len(links),
         asymmetric_found=sum(link.name in estimates and estimates[link.name].bad for link in links),
     )
+
+
+def _by_excess(item: schemas.TransferItem) -> tuple[float, str, str, str]:
+    return -float(item.excess_ns or 0.0), item.tenant, item.trace_id, item.send_span_id
 
 
 def transfer_item(value: TransferAnswer) -> schemas.TransferItem:

@@ -127,6 +127,7 @@ class TraceList(Versioned):
     """Traces, newest first."""
 
     traces: list[TraceItem]
+    next_cursor: str | None = NEXT_CURSOR
 
 
 class CorrectionRow(ApiModel):
@@ -268,9 +269,10 @@ class TransferItem(ApiModel):
 
 
 class TransferList(Versioned):
-    """Transfers."""
+    """Transfers by their send's start."""
 
     transfers: list[TransferItem]
+    next_cursor: str | None = NEXT_CURSOR
 
 
 class SlowTransferList(Versioned):
@@ -281,6 +283,7 @@ class SlowTransferList(Versioned):
     compared: int
     """Transfers that were looked at."""
     transfers: list[TransferItem]
+    next_cursor: str | None = NEXT_CURSOR
 
 
 class AttributionAnswer(Versioned):

@@ -63,7 +63,7 @@ def search_traces(engine: Engine, query: TraceQuery) -> list[TraceSummary]:
     found = _by_spans(engine, wanted, limit) if wanted.of_span else _by_parts(engine, wanted, limit)
     if not found:
         return []
-    summaries = _summaries(engine, found)
+    summaries = summaries(engine, found)
     return sorted(summaries, key=lambda item: (-item.start_local_ns, item.trace_id))
 
 
@@ -261,7 +261,8 @@ GROUP BY tenant, trace_id
 """
 
 
-def _summaries(engine: Engine, found: Sequence[_Trace]) -> list[TraceSummary]:
+def summaries(engine: Engine, found: Sequence[_Trace]) -> list[TraceSummary]:
+    """What lists show of these traces, by tenant and id; in no order."""
     wanted = set(found)
     rows = {
         (row[0], row[1]): row
