@@ -17,7 +17,7 @@ from bmv2_lab.simulator.background import Load
 from bmv2_lab.simulator.clocks import Oscillator
 from bmv2_lab.truth import TrueLink
 from controller.fabric import Fabric, LinkEnd
-from tracing_core.clock_domains import ClockKind, clock_name
+from tracing_core.clock_domains import GLOBALTIMER, ClockKind, clock_name
 
 TAI_EPOCH_NS = 1_790_000_000_000_000_000
 """True time 0 on the TAI scale that PTP distributes: a fixed instant in 2026."""
@@ -217,6 +217,11 @@ def _draw_clocks(
     return oscillators, rates
 
 
+def gpu_timer_name(host: str) -> str:
+    """Name of the timer of a host's GPU."""
+    return f"{clock_name(host, ClockKind.GPU, 0)}/{GLOBALTIMER}"
+
+
 def _draw_host_clocks(
     scenario: Scenario, settings: HostClocks, fabric: Fabric, seed: int, tai_ns: int
 ) -> dict[str, Oscillator]:
@@ -231,7 +236,7 @@ def _draw_host_clocks(
         up_ns = int(rng.integers(1_000_000_000, SWITCH_UPTIME_NS_MAX))
         for name, epoch_ns in (
             (clock_name(host.name, ClockKind.SYSTEM), utc_ns),
-            (clock_name(host.name, ClockKind.GPU, 0), up_ns),
+            (gpu_timer_name(host.name), up_ns),
         ):
             rate_ppb = float(np.clip(rng.normal(0.0, nuisance.rate_offset_sd_ppb), -limit, limit))
             made[name] = Oscillator(

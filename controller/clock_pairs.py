@@ -69,7 +69,9 @@ class PairKind(StrEnum):
     BRACKETED = "bracketed"
     """One clock between two readings of the other, by `clock_gettime`."""
     CUPTI = "cupti"
-    """A CUPTI timestamp or a GPU's %globaltimer between two readings of a host clock."""
+    """cuptiGetTimestamp between two readings of a host clock: GPU time as the driver gives it."""
+    GLOBALTIMER = "gpu-globaltimer"
+    """A GPU's own %globaltimer between two readings of a host clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

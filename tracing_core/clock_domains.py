@@ -6,7 +6,9 @@ clocks of a host stand beside it: `h3/system`, `h3/gpu0`, `h3/monotonic/BOOT`. A
 that the clock is not known: such a stamp is never corrected and never ordered against others.
 
 Time since boot begins anew with each boot, so the boot's id is part of the name: readings of one
-boot never correct spans of another.
+boot never correct spans of another. `h3/gpu0` is the GPU's time as its driver converts it to host
+time, which CUPTI and so Kineto give; the timer itself, %globaltimer, counts from another instant
+and at another rate, and is `h3/gpu0/globaltimer`.
 """
 
 from enum import StrEnum, unique
@@ -61,6 +63,10 @@ class TimeFlag(StrEnum):
     """Sequence numbers and stamps contradict each other."""
     NOT_COMPLETED = "not_completed"
     """The operation had not ended when it was recorded: the end is not known."""
+
+
+GLOBALTIMER = "globaltimer"
+"""Last part of the name of a GPU's own timer."""
 
 
 def clock_name(host: str, kind: ClockKind, index: int | None = None, *, boot_id: str = "") -> str:

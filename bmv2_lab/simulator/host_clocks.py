@@ -8,7 +8,7 @@ always the same one. The window itself is honest.
 
 from collections.abc import Callable, Mapping
 
-from bmv2_lab.draw import DrawnFabric, Stream, stream
+from bmv2_lab.draw import DrawnFabric, Stream, gpu_timer_name, stream
 from bmv2_lab.scenarios.parameters import HostClocks, Scenario
 from bmv2_lab.simulator.clocks import Oscillator, SteeredClock
 from bmv2_lab.simulator.engine import Engine
@@ -55,7 +55,7 @@ class HostClockReader:
         self._engine, self._lines, self._settings = engine, lines, settings
         self._rng = stream(seed, Stream.HOST_CLOCKS, number)
         self.system_name = clock_name(host.name, ClockKind.SYSTEM)
-        self.gpu_name = clock_name(host.name, ClockKind.GPU, 0)
+        self.gpu_name = gpu_timer_name(host.name)
         self.system = SteeredClock(drawn.oscillators[self.system_name])
         self.gpu: Oscillator = drawn.oscillators[self.gpu_name]
         steered = number % settings.ntp_every == 0
@@ -131,7 +131,7 @@ class HostClockReader:
             self._lines.append(
                 clock_pair_line(
                     ClockPair(
-                        kind=PairKind.CUPTI,
+                        kind=PairKind.GLOBALTIMER,
                         clock=self.gpu_name,
                         parent=self.system_name,
                         clock_local_ns=gpu_ns // GPU_TICK_NS * GPU_TICK_NS,

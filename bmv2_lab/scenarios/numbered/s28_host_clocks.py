@@ -82,9 +82,9 @@ SCENARIOS = (
         estimate_limits=(
             *DETERMINED,
             *limits_of("system", ntp=False, rms_ns=300.0, conditional_ns=600.0),
-            *limits_of("gpu0", ntp=False, rms_ns=900.0, conditional_ns=2_000.0),
+            *limits_of("gpu0/globaltimer", ntp=False, rms_ns=900.0, conditional_ns=2_000.0),
             *limits_of("system", ntp=True, rms_ns=600.0, conditional_ns=6_000.0),
-            *limits_of("gpu0", ntp=True, rms_ns=1_500.0, conditional_ns=15_000.0),
+            *limits_of("gpu0/globaltimer", ntp=True, rms_ns=1_500.0, conditional_ns=15_000.0),
         ),
     ),
 )
