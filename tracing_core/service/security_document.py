@@ -37,9 +37,10 @@ def _describe(document: dict[str, Any]) -> None:
             " access control off. A tenant's token sees that tenant's spans only.",
         }
     }
+    needs = {(method, path.replace(":path}", "}")): need for (method, path), need in ROUTES.items()}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            _describe_operation(operation, ROUTES.get((method.upper(), path)))
+            _describe_operation(operation, needs.get((method.upper(), path)))
 
 
 def _describe_operation(operation: dict[str, Any], need: Need | None) -> None:
