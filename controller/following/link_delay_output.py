@@ -15,7 +15,7 @@ from controller.int_policy.delay_plan_file import (
     delay_plan_text,
     following_plan,
     plan_before,
-    write_delay_plan,
+    replace_file,
 )
 from controller.transparent_clock import Basis, LinkDelayPlan, LinkEstimates
 from correction.mesh.solve import Standing
@@ -64,7 +64,7 @@ class LinkDelayOutput:
     def write(self, encoded: bytes) -> None:
         """Replace the file."""
         if encoded:
-            write_delay_plan(self._path, encoded)
+            replace_file(self._path, encoded)
 
     def close(self) -> None:
         """The values end by themselves."""

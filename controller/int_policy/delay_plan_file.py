@@ -26,11 +26,16 @@ DELAY_PLAN_VERSION = 1
 """`version` in the header line."""
 
 
-def write_delay_plan(path: Path, text: bytes) -> None:
+def replace_file(path: Path, text: bytes) -> None:
     """Replace the file, so that a reader sees the old plan or the new one."""
     new = path.with_name(f"{path.name}.new")
     new.write_bytes(text)
     new.replace(path)
+
+
+def write_delay_plan(path: Path, plan: LinkDelayPlan) -> None:
+    """Replace the plan."""
+    replace_file(path, delay_plan_text(plan))
 
 
 def delay_plan_text(plan: LinkDelayPlan) -> bytes:
@@ -110,7 +115,7 @@ def publish_link_delays(
     any more is made anew.
     """
     plan = following_plan(solution, plan_before(path, solution.model), residence_offset_scaled_ns)
-    write_delay_plan(path, delay_plan_text(plan))
+    write_delay_plan(path, plan)
     return plan
 
 

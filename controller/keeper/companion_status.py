@@ -30,6 +30,7 @@ class CompanionState:
     sampling: SamplingState | None = None
     delays: DelayState | None = None
     probes: ProbeCounters | None = None
+    busy_links: int | None = None
 
 
 NO_COMPANIONS = CompanionState()
@@ -99,6 +100,12 @@ def companion_families(state: CompanionState) -> Iterator[Metric]:
             ("held", state.delays.held, "Ports that add a link delay, of switches in sync."),
         ):
             yield GaugeMetricFamily(f"{PREFIX}link_delays_{name}", doc, value=ports)
+    if state.busy_links is not None:
+        yield GaugeMetricFamily(
+            f"{PREFIX}busy_links",
+            "Links with enough samples of their own, which get no probes.",
+            value=state.busy_links,
+        )
     if state.probes is not None:
         for name, count, doc in (
             ("sent", state.probes.sent, "Link probes sent."),

@@ -37,6 +37,7 @@ class EventKind(Enum):
     CABLING_UNCHECKED = "cabling_unchecked"
     SAMPLING_CHANGED = "sampling_changed"
     SAMPLING_EXHAUSTED = "sampling_exhausted"
+    LINK_SAMPLES_REFUSED = "link_samples_refused"
     LINK_DELAYS = "link_delays"
     LINK_DELAYS_REFUSED = "link_delays_refused"
     PIPELINE_CHANGE_BEGINS = "pipeline_change_begins"
@@ -58,6 +59,7 @@ FAULTS = frozenset(
         EventKind.CABLING_WRONG,
         EventKind.CABLING_UNCHECKED,
         EventKind.SAMPLING_EXHAUSTED,
+        EventKind.LINK_SAMPLES_REFUSED,
         EventKind.LINK_DELAYS_REFUSED,
         EventKind.PIPELINE_CHANGE_FAILED,
         EventKind.PIPELINE_RESTORE_FAILED,

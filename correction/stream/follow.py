@@ -30,12 +30,13 @@ from correction.link_windows import (
 from correction.links import JoinCounters, Reject, link_samples
 from correction.links_fast import FabricSampler
 from correction.model import ClockKind, FabricModel
-from correction.records import Exchanges, Hops, LinkSamples, Packets
+from correction.records import TRAFFIC_PROBE, Exchanges, Hops, LinkSamples, Packets
 from correction.references import reference_samples
 from correction.servo import free_running_exchanges
 from correction.stream.answer import TrackedWindow
 from correction.stream.extended import PendingStamps, extended
 from correction.stream.naming import link_keys, place_of, renumbered_links
+from correction.stream.own_samples import OwnSamples
 from correction.stream.pending import PendingExchanges, PtpPackets
 from correction.stream.rows import HOLDOVER_NS, Coverage, WindowPlace, window_rows
 from correction.stream.saved import moved_to
@@ -45,7 +46,7 @@ from correction.stream.steered import steered_window
 from correction.stream.tracker import FabricTracker
 from correction.table import Corrections
 from correction.ties import joined
-from correction.timebase import NS_PER_S, Bools
+from correction.timebase import NS_PER_S, Bools, Int64s
 from correction.windows import WINDOW_NS
 
 LATE_NS = 2 * NS_PER_S
@@ -80,6 +81,9 @@ class FollowedWindow:
     """None where nothing was measured."""
     exchanges: Exchanges
     """As read; those of about this time."""
+    own_pairs: Int64s | None = None
+    """[link as declared]: samples in both directions, probes left out; None where packets are
+    sampled elsewhere."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,6 +136,8 @@ class Follower:
         self._windowing = LinkWindowing(
             self.model, window_ns=window_ns, late_ns=0, samples_max=samples_max
         )
+        self._own = OwnSamples(window_ns, len(declared.links))
+        self._is_sampling = False
         self._ptp = PtpPackets(window_ns)
         self._exchanges = PendingExchanges()
         self._link_windows: dict[int, list[LinkWindows]] = {}
@@ -158,10 +164,18 @@ class Follower:
         self.paths.listen(hops)
         if not sampled_elsewhere:
             samples = self._sampler.samples(packets, hops, self.left_out)
+            self._count_own(samples, packets, hops)
             self.counters.link_samples += len(samples)
             self._windowing.add(samples)
             self.paths.add(packets, hops)
         self._ptp.add(packets, hops)
+
+    def _count_own(self, samples: LinkSamples, packets: Packets, hops: Hops) -> None:
+        self._own.add(samples)
+        probes = packets[packets["traffic"] == TRAFFIC_PROBE]
+        if len(probes):
+            self._own.add(self._sampler.samples(probes, hops, JoinCounters()), count=-1)
+        self._is_sampling = True
 
     def add_link_windows(self, rows: LinkWindows) -> None:
         """Take statistics of a collector elsewhere, links numbered as in the same description."""
@@ -261,6 +275,7 @@ class Follower:
             holdover_ns=self.holdover_ns,
         )
         answer = tracked[0] if tracked else None
+        own_pairs = self._own.take(number)
         told = window_rows(self.coverage, answer, self.model, place)
         told = steered_window(told, self.servos)
         self._forget(self._exchanges.expire(end))
@@ -278,6 +293,7 @@ class Follower:
             held=told.held,
             tracked=answer,
             exchanges=exchanges,
+            own_pairs=own_pairs if self._is_sampling else None,
         )
 
     def _tie_samples(self, number: int, exchanges: Exchanges) -> LinkSamples:
@@ -331,6 +347,7 @@ class Follower:
         before, self.base = self.base, with_boundary_clocks(declared)
         self.declared = declared
         self._sampler = FabricSampler(declared)
+        self._own = OwnSamples(self.window_ns, len(declared.links))
         heard = self.paths.heard
         self.paths = SilentPaths(model=self.base, window_ns=self.window_ns)
         self.paths.heard = heard & self.paths.declared

@@ -22,6 +22,7 @@ from controller.fabric_model import fabric_model
 from controller.following.correction_outputs import CorrectionOutput, open_correction_output
 from controller.following.following import Following
 from controller.following.link_delay_output import LinkDelayOutput
+from controller.following.link_samples_output import LinkSamplesOutput
 from controller.following.parts_input import LATE_NS as PARTS_LATE_NS
 from controller.following.parts_input import FolderSource, PartsInput, PartSource
 from controller.following.state_file import SavedState, StateFile
@@ -98,6 +99,13 @@ def follow(
             help="Publish what transparent clocks should add after each window, for `deploy run`.",
         ),
     ] = None,
+    link_samples: Annotated[
+        Path | None,
+        typer.Option(
+            "--link-samples",
+            help="Publish how many samples traffic gives of each link, for `deploy run`.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Correct clocks while the fabric runs; SIGHUP reads fabric.yaml again."""
@@ -105,6 +113,8 @@ def follow(
         raise InputError("correct follow: give one of --listen, --reports and --collected")
     if once and collected is None:
         raise InputError("correct follow: --once goes with --collected")
+    if link_samples is not None and collected is not None:
+        raise InputError("correct follow: --link-samples goes with --listen or --reports")
     addresses = [host_and_port("--listen", text) for text in listen or []]
     description = load_fabric(fabric)
     with ExitStack() as stack:
@@ -115,7 +125,10 @@ def follow(
             outputs=out or [],
             state=state,
             holdover_ns=round(holdover * 1e9),
-            more_outputs=_link_delays(description, link_delay_plan),
+            more_outputs=(
+                *_link_delays(description, link_delay_plan),
+                *([] if link_samples is None else [LinkSamplesOutput(link_samples)]),
+            ),
         )
         stack.callback(following.close)
         interrupts = stack.enter_context(Interrupts())

@@ -25,6 +25,7 @@ from tempotrace.commands.deploy_companions import (
     DEFAULT_TOPOLOGY_INTERVAL_S,
     LinkDelayPlanFile,
     LinkDelaysLog,
+    LinkSamplesFile,
     ReportBudget,
     TopologyIntervalS,
     make_companions,
@@ -253,6 +254,7 @@ def run(
     reconnect_max_s: ReconnectMaxS = None,
     link_delays: LinkDelayPlanFile = None,
     link_delays_log: LinkDelaysLog = None,
+    link_samples: LinkSamplesFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
 ) -> None:
     """Keep the switches as the fabric asks for, until Ctrl-C; follows changes of the file."""
@@ -290,6 +292,7 @@ def run(
             else report_budget,
             link_delays=link_delays,
             link_delays_log=link_delays_log,
+            link_samples=link_samples,
         ),
         as_json=as_json,
     )

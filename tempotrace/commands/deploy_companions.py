@@ -11,6 +11,7 @@ import typer
 from controller.access import Access
 from controller.cabling.watch import INTERVAL_S, CablingWatch
 from controller.int_policy.delay_watch import DelayWatch
+from controller.int_policy.link_samples_file import QuietLinksFile
 from controller.int_policy.probe_sender import ProbeSender
 from controller.int_policy.sampling_watch import SamplingWatch
 from controller.keeper.companion_status import CompanionState
@@ -49,6 +50,13 @@ LinkDelayPlanFile = Annotated[
         help="link_delay_plan.jsonl of the engine: what transparent clocks add, followed.",
     ),
 ]
+LinkSamplesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--link-samples",
+        help="link_samples.json of the engine: links with samples of their own get no probes.",
+    ),
+]
 LinkDelaysLog = Annotated[
     Path | None,
     typer.Option("--link-delays-log", help="Record what was in force when: link_delays.jsonl."),
@@ -66,6 +74,8 @@ class Companions:
     link_delays: Path | None
     """What the engine publishes; None: whatever switches hold stays."""
     link_delays_log: Path | None
+    link_samples: Path | None
+    """How many samples traffic gives; None: nobody tells, and all links are probed."""
 
     def make(self, on_event: OnEvent, access: Access) -> "RunningCompanions":
         """The companions, for one keeper; access: how it reaches switches."""
@@ -77,6 +87,11 @@ class Companions:
             )
         if self.report_budget_rps:
             running.sampling = SamplingWatch(self.report_budget_rps, on_event)
+        if self.link_samples is not None:
+            running.quiet = QuietLinksFile(
+                self.link_samples, on_event, now_collector_ns=_now_collector_ns
+            )
+            running.probes = ProbeSender(running.quiet)
         if self.link_delays is not None:
             running.delays = DelayWatch(
                 self.link_delays,
@@ -93,6 +108,7 @@ def make_companions(
     report_budget_rps: float | None,
     link_delays: Path | None,
     link_delays_log: Path | None,
+    link_samples: Path | None,
 ) -> Companions:
     """The options, if they go together."""
     if link_delays_log is not None and link_delays is None:
@@ -104,6 +120,7 @@ def make_companions(
         report_budget_rps=report_budget_rps,
         link_delays=link_delays,
         link_delays_log=link_delays_log,
+        link_samples=link_samples,
     )
 
 
@@ -116,6 +133,7 @@ class RunningCompanions:
     cabling: CablingWatch | None = None
     sampling: SamplingWatch | None = None
     delays: DelayWatch | None = None
+    quiet: QuietLinksFile | None = None
     probes: ProbeSender = field(default_factory=ProbeSender)
 
     @property
@@ -146,6 +164,7 @@ class RunningCompanions:
             sampling=None if self.sampling is None else self.sampling.state,
             delays=None if self.delays is None else self.delays.state,
             probes=self.probes.counters,
+            busy_links=None if self.quiet is None else self.quiet.busy_count,
         )
 
 
