@@ -27,6 +27,7 @@ from tracing_core.store import Store
 from tracing_core.store.block_file import BlockFile
 from tracing_core.store.blocks import Batch, Record, build_blocks
 from tracing_core.store.segments import segment_number
+from tracing_core.store.spans import SPAN_TABLES
 
 SPANS = 4_000_000
 """Through the service; as many again are inserted bare."""
@@ -122,7 +123,7 @@ class _Bench:
         self.parse, self.build, self.store, self.ingest = _Clock(), _Clock(), _Clock(), _Clock()
         count = -(-requests // BATCH_REQUESTS)
         self._files = [(BlockFile(), BlockFile()) for _ in range(count)]
-        for table in ("trace_parts", "span_rows"):  # tables of their own have merges of their own
+        for table in SPAN_TABLES:  # tables of their own have merges of their own
             store.engine.command(f"CREATE TABLE bare_{table} AS {table}")
 
     def round(self, number: int) -> None:
@@ -148,8 +149,8 @@ class _Bench:
             engine = self._opened.engine
             for batch, (traces, span_rows) in zip(batches, files, strict=True):
                 token = f"bare-{batch.segment}"
-                engine.insert_blocks("bare_trace_parts", traces, token=token)
-                engine.insert_blocks("bare_span_rows", span_rows, token=token)
+                for table, file in zip(SPAN_TABLES, (traces, traces, span_rows), strict=True):
+                    engine.insert_blocks(f"bare_{table}", file, token=token)
             self._settle()
 
         self.build.run(spans, build)
@@ -181,7 +182,8 @@ class _Bench:
         assert rows == self.ingest.spans
         size = self._opened.engine.scalar_int(
             "SELECT sum(bytes_on_disk) FROM system.parts"
-            " WHERE active AND table IN ('span_rows', 'trace_parts')"
+            " WHERE active AND table IN {tables:Array(String)}",
+            {"tables": SPAN_TABLES},
         )
         insert_per_s = 1 / (1 / self.build.per_s + 1 / self.store.per_s)
         bare_per_s = 1 / (1 / self.parse.per_s + 1 / insert_per_s)

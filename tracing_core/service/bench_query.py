@@ -25,6 +25,7 @@ from tracing_core.service.otlp_server import OtlpServer
 from tracing_core.store import Store, TraceQuery
 from tracing_core.store.blocks import Batch, Record
 from tracing_core.store.segments import segment_number
+from tracing_core.store.spans import SPAN_TABLES
 
 SPANS = 10_000_000
 INGEST_SPANS_PER_S = 125_000.0
@@ -104,7 +105,8 @@ def run(
         ((parts, size, rows),) = store.engine.rows(
             "SELECT countIf(table = 'span_rows'), sum(bytes_on_disk),"
             " sumIf(rows, table = 'span_rows') FROM system.parts"
-            " WHERE active AND table IN ('span_rows', 'trace_parts')"
+            " WHERE active AND table IN {tables:Array(String)}",
+            {"tables": SPAN_TABLES},
         )
         return QueryBench(
             spans=spans,

@@ -10,6 +10,14 @@ identity: readers take one row of each, since an OTLP retry may bring a span aga
 
 from dataclasses import dataclass
 
+from tracing_core.store.span_schema import (
+    SPAN_ROWS,
+    TIMES_COLUMNS,
+    TRACE_PARTS,
+    TRACE_PARTS_FINE,
+    TRACE_TIMES,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
@@ -164,84 +172,6 @@ CORRECTIONS_WINDOW = """
 ALTER TABLE corrections ADD COLUMN IF NOT EXISTS window_index Int32 DEFAULT 0
 """
 
-SEGMENT_TIME = "toDateTime(intDiv(bitShiftRight(segment, 12), 1000000), 'UTC')"
-"""When a segment was begun: its number is microseconds since 1970, then 12 bits of the writer."""
-SEGMENT_DAY = f"toYYYYMMDD({SEGMENT_TIME})"
-
-SPAN_ROWS = f"""
-CREATE TABLE IF NOT EXISTS span_rows (
-    tenant LowCardinality(String),
-    segment UInt64,
-    trace_id FixedString(16),
-    span_id FixedString(8),
-    parent_span_id FixedString(8),
-    name LowCardinality(String),
-    kind UInt8,
-    start_local_ns Int64,
-    end_local_ns Int64,
-    received_ns Int64,
-    clock_domain LowCardinality(String),
-    host LowCardinality(String),
-    service LowCardinality(String),
-    attributes_string Map(LowCardinality(String), String),
-    attributes_int Map(LowCardinality(String), Int64),
-    attributes_double Map(LowCardinality(String), Float64),
-    attributes_bool Map(LowCardinality(String), Bool),
-    attributes_other Map(LowCardinality(String), String),
-    event_name Array(LowCardinality(String)),
-    event_time_local_ns Array(Int64),
-    event_body Array(String),
-    links Array(String),
-    resource LowCardinality(String),
-    resource_schema_url LowCardinality(String),
-    scope LowCardinality(String),
-    scope_schema_url LowCardinality(String),
-    status_code UInt8,
-    status_message String,
-    trace_state String,
-    flags UInt32,
-    dropped_attributes UInt32,
-    dropped_events UInt32,
-    dropped_links UInt32,
-    INDEX string_values mapValues(attributes_string) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX int_values mapValues(attributes_int) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX start_range start_local_ns TYPE minmax GRANULARITY 1
-) ENGINE = MergeTree
-PARTITION BY {SEGMENT_DAY}
-ORDER BY (tenant, segment, trace_id, start_local_ns)
-PRIMARY KEY (tenant, segment, trace_id)
-SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
-    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 536870912
-"""
-"""Raw spans in the order of their arrival. A segment is what one insert brought; parts that follow
-one another in time merge by copying. Arrays, key-value lists, bytes and nothing at all stand in
-`attributes_other` as protobuf AnyValue; events with attributes, links, resources and scopes are
-kept as the protobuf messages they came in."""
-
-TRACE_PARTS = f"""
-CREATE TABLE IF NOT EXISTS trace_parts (
-    tenant LowCardinality(String),
-    trace_id FixedString(16),
-    segment UInt64,
-    start_local_ns Int64,
-    end_local_ns Int64,
-    span_count UInt32,
-    root_name LowCardinality(String),
-    job LowCardinality(String),
-    step Int64,
-    services Array(LowCardinality(String)),
-    hosts Array(LowCardinality(String)),
-    names Array(LowCardinality(String))
-) ENGINE = MergeTree
-PARTITION BY {SEGMENT_DAY}
-ORDER BY (tenant, trace_id, segment)
-SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
-    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 536870912
-"""
-"""What each segment holds of each trace: its time range, and what a search asks for."""
-
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         version=1,
@@ -262,5 +192,21 @@ MIGRATIONS: tuple[Migration, ...] = (
         version=3,
         name="spans by day and arrival, typed attributes, time range of each trace",
         statements=(SPAN_ROWS, TRACE_PARTS),
+    ),
+    Migration(
+        version=4,
+        name="parts of traces by time, and in small granules by id",
+        # Begins again without harm wherever it was cut off.
+        statements=(
+            "DROP TABLE IF EXISTS trace_parts_coarse SYNC",
+            "DROP TABLE IF EXISTS trace_parts_fine SYNC",
+            TRACE_PARTS_FINE,
+            "INSERT INTO trace_parts_fine SELECT * FROM trace_parts",
+            "RENAME TABLE trace_parts TO trace_parts_coarse, trace_parts_fine TO trace_parts",
+            "DROP TABLE IF EXISTS trace_times SYNC",
+            TRACE_TIMES,
+            f"INSERT INTO trace_times SELECT {TIMES_COLUMNS} FROM trace_parts",
+            "DROP TABLE trace_parts_coarse SYNC",
+        ),
     ),
 )

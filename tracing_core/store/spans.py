@@ -23,9 +23,9 @@ from tracing_core.otlp.encode import encode_spans
 from tracing_core.store.block_file import BlockFile
 from tracing_core.store.blocks import Batch, Record, build_blocks
 from tracing_core.store.engine import Engine, Row
-from tracing_core.store.schema import SEGMENT_TIME
 from tracing_core.store.segments import segment_number
-from tracing_core.store.span_rows import SELECTED, request_of_rows, spans_of_rows
+from tracing_core.store.span_rows import SELECTED, distinct_rows, request_of_rows, spans_of_rows
+from tracing_core.store.span_schema import SEGMENT_TIME
 from tracing_core.store.trace_search import TraceQuery, TraceSummary, search_traces
 
 NAMES_LIMIT_MAX = 10_000
@@ -34,17 +34,21 @@ NAMES_LIMIT_MAX = 10_000
 EXACT_COUNT_ROWS_MAX = 1_000_000
 """Up to here spans are counted without their repetitions, which takes memory for each of them."""
 
+SPAN_TABLES = ("trace_parts", "trace_times", "span_rows")
+"""What an insert writes, in this order; the first two take the same block."""
+
+_SEGMENTS_SQL = """
+SELECT DISTINCT tenant, segment FROM trace_parts
+PREWHERE ({tenant:String} = '' OR tenant = {tenant:String})
+    AND trace_id = toFixedString(unhex({trace_id:String}), 16)
+SETTINGS max_threads = 1
+"""
+"""A few rows of an index: starting threads would take longer."""
+
 _TRACE_SQL = f"""
 SELECT {SELECTED} FROM span_rows
-WHERE trace_id = toFixedString(unhex({{trace_id:String}}), 16)
-    AND ({{tenant:String}} = '' OR tenant = {{tenant:String}})
-    AND (tenant, segment) IN (
-        SELECT tenant, segment FROM trace_parts
-        WHERE trace_id = toFixedString(unhex({{trace_id:String}}), 16)
-            AND ({{tenant:String}} = '' OR tenant = {{tenant:String}})
-    )
-ORDER BY start_local_ns, span_id, kind
-LIMIT 1 BY tenant, trace_id, span_id, kind
+PREWHERE tenant IN {{tenants:Array(String)}} AND segment IN {{segments:Array(UInt64)}}
+    AND trace_id = toFixedString(unhex({{trace_id:String}}), 16)
 """
 
 
@@ -86,9 +90,13 @@ class SpanStore:
                 self._traces.write(blocks.traces)
                 self._spans.write(blocks.spans)
             if row_count:
-                for table, file in (("trace_parts", self._traces), ("span_rows", self._spans)):
+                for file in (self._traces, self._spans):
                     file.end()
+                for table, file in zip(
+                    SPAN_TABLES, (self._traces, self._traces, self._spans), strict=True
+                ):
                     self._engine.insert_blocks(table, file, token=token, deduplicate=deduplicate)
+                for file in (self._traces, self._spans):
                     file.release()
                 self.revision += 1
         return row_count
@@ -101,7 +109,7 @@ class SpanStore:
 
     def set_retention(self, days: int | None) -> None:
         """Lets the database drop segments that came more than `days` ago; None keeps all."""
-        for table in ("span_rows", "trace_parts"):
+        for table in SPAN_TABLES:
             current = str(
                 self._engine.rows(
                     "SELECT create_table_query FROM system.tables"
@@ -167,7 +175,15 @@ class SpanStore:
         return [(row[0], SpanKind(row[1])) for row in rows]
 
     def _rows(self, trace_id: str, tenant: str) -> list[Row]:
-        return self._engine.rows(_TRACE_SQL, {"trace_id": trace_id, "tenant": tenant})
+        found = self._engine.rows(_SEGMENTS_SQL, {"trace_id": trace_id, "tenant": tenant})
+        if not found:
+            return []
+        tenants = sorted({str(row[0]) for row in found})
+        segments = sorted({int(row[1]) for row in found})
+        rows = self._engine.raw_rows(
+            _TRACE_SQL, {"trace_id": trace_id, "tenants": tenants, "segments": segments}
+        )
+        return distinct_rows(rows)
 
 
 def _with_identity(spans: Sequence[Span]) -> Iterator[Span]:

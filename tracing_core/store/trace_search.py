@@ -5,40 +5,23 @@ A part is what one segment holds of a trace. A trace is found if every condition
 its parts; it is listed by the raw start of the newest part that meets one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from tracing_core.store.engine import Engine, Parameter
+from tracing_core.store.trace_query import NEWEST, Conditions, TraceQuery
+
+__all__ = ["TRACES_LIMIT_MAX", "TraceQuery", "TraceSummary", "search_traces", "summaries"]
 
 TRACES_LIMIT_MAX = 1000
 """Traces per answer; a page never needs more, and a cursor comes later."""
 
-INT64_MAX = 2**63 - 1
+RECENT_PARTS = (500, 20_000)
+"""An attribute that many spans have is found in so many of the newest parts of traces."""
 
-AttributeScalar = str | int | float | bool
-
-RECENT_PARTS = {"trace_parts": 5_000, "span_rows": 1_000}
-"""What many traces have is found among so many of the newest parts of traces, or their spans."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceQuery:
-    """Which traces to list; empty fields don't restrict."""
-
-    tenant: str = ""
-    service: str = ""
-    host: str = ""
-    name: str = ""
-    """Name of any span of the trace."""
-    job: str = ""
-    step: int | None = None
-    attributes: Mapping[str, AttributeScalar] = field(default_factory=dict)
-    """Attributes that one span has; service, host and name are then of that span too."""
-    duration_min_ns: int = 0
-    """From the first raw start to the last raw end of a part; of the span with `attributes`."""
-    start_min_local_ns: int = -(2**63)
-    start_max_local_ns: int = INT64_MAX
-    limit_count: int = 100
+ROWS_PER_TRACE = {"trace_times": 2, "span_rows": 32}
+"""Rows that are read at first for each trace that is wanted; most traces have no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,173 +42,120 @@ class TraceSummary:
 def search_traces(engine: Engine, query: TraceQuery) -> list[TraceSummary]:
     """Traces that match, newest raw start first."""
     limit = max(1, min(query.limit_count, TRACES_LIMIT_MAX))
-    wanted = _Conditions(query)
+    wanted = Conditions(query)
     found = _by_spans(engine, wanted, limit) if wanted.of_span else _by_parts(engine, wanted, limit)
     if not found:
         return []
-    summaries = summaries(engine, found)
-    return sorted(summaries, key=lambda item: (-item.start_local_ns, item.trace_id))
-
-
-class _Conditions:
-    """A query's conditions as SQL, with their parameters."""
-
-    def __init__(self, query: TraceQuery) -> None:
-        self.parameters: dict[str, Parameter] = {}
-        self.always: list[str] = []
-        """Of every part or span."""
-        self.of_part: list[str] = []
-        """Each of some part."""
-        self.of_span: list[str] = []
-        """All of one span; with attributes only."""
-        self._add_always(query)
-        runs = self._texts((("job", query.job),))
-        if query.step is not None:
-            runs.append("step = {step:Int64}")
-            self.parameters["step"] = query.step
-        places = (("service", query.service), ("host", query.host), ("name", query.name))
-        if query.attributes:
-            self.of_span = self._attributes(query) + self._texts(places)
-            parts = "SELECT tenant, trace_id FROM trace_parts"
-            self.of_span += [f"(tenant, trace_id) IN ({parts} WHERE {run})" for run in runs]
-        else:
-            members = self._texts(places, condition="has({0}s, {{{0}:String}})")
-            self.of_part = runs + members
-
-    def _add_always(self, query: TraceQuery) -> None:
-        self.always += self._texts((("tenant", query.tenant),))
-        for name, condition, value, is_wanted in (
-            ("start_min", "start_local_ns >= {start_min:Int64}", query.start_min_local_ns,
-             query.start_min_local_ns > -(2**63)),
-            ("start_max", "start_local_ns <= {start_max:Int64}", query.start_max_local_ns,
-             query.start_max_local_ns < INT64_MAX),
-            ("duration_min", "end_local_ns - start_local_ns >= {duration_min:Int64}",
-             query.duration_min_ns, query.duration_min_ns > 0),
-        ):  # fmt: skip
-            if is_wanted:
-                self.always.append(condition)
-                self.parameters[name] = value
-
-    def _texts(
-        self, values: Iterable[tuple[str, str]], condition: str = "{0} = {{{0}:String}}"
-    ) -> list[str]:
-        conditions = []
-        for name, value in values:
-            if value:
-                conditions.append(condition.format(name))
-                self.parameters[name] = value
-        return conditions
-
-    def _attributes(self, query: TraceQuery) -> list[str]:
-        conditions = []
-        for number, (key, value) in enumerate(query.attributes.items()):
-            column, type_name = _attribute_column(value)
-            wanted = f"{{value{number}:{type_name}}}"
-            conditions.append(f"has(mapValues({column}), {wanted})")
-            conditions.append(f"mapContains({column}, {{key{number}:String}})")
-            conditions.append(f"{column}[{{key{number}:String}}] = {wanted}")
-            self.parameters[f"key{number}"] = key
-            self.parameters[f"value{number}"] = int(value) if isinstance(value, bool) else value
-        return conditions
-
-
-def _attribute_column(value: AttributeScalar) -> tuple[str, str]:
-    """The typed column that holds such a value, and the type of a query's parameter."""
-    match value:
-        case bool():
-            return "attributes_bool", "Bool"
-        case str():
-            return "attributes_string", "String"
-        case int():
-            return "attributes_int", "Int64"
-        case _:
-            return "attributes_double", "Float64"
+    return sorted(summaries(engine, found), key=lambda item: (-item.start_local_ns, item.trace_id))
 
 
 _Trace = tuple[str, str]
 """Tenant and hex id."""
-_NEWEST = " ORDER BY start_local_ns DESC LIMIT {limit:UInt32}"
+_ONE_THREAD = " SETTINGS max_threads = 1"
+"""For little work, which starting threads would double."""
+_MORE_ROWS = 8
+"""Times as many rows are asked for when they were of too few traces."""
 _SINCE = "start_local_ns >= {since:Int64}"
 
 
-def _newest(
-    engine: Engine, table: str, conditions: Sequence[str], wanted: _Conditions, limit: int
-) -> dict[_Trace, int]:
-    """The newest traces with a row that meets all conditions, and that row's start.
-
-    First among the newest rows, which is quick where many match; then, if too few do, among all.
-    """
-    recent_parts = RECENT_PARTS[table]
-    recent = engine.rows(
-        "SELECT min(start_local_ns), count() FROM (SELECT start_local_ns FROM trace_parts"
-        f"{_where(wanted.always)}{_NEWEST})",
-        {**wanted.parameters, "limit": recent_parts},
-    )
-    since_ns, count = recent[0]
-    if count == recent_parts:
-        found = _newest_since(engine, table, conditions, wanted, limit, since_ns)
-        if len(found) == limit:
-            return found
-    return _newest_since(engine, table, conditions, wanted, limit, -(2**63))
-
-
-def _newest_since(
-    engine: Engine,
-    table: str,
-    conditions: Sequence[str],
-    wanted: _Conditions,
-    limit: int,
-    since_ns: int,
-) -> dict[_Trace, int]:
-    rows = engine.rows(
-        f"SELECT tenant, lower(hex(trace_id)), start_local_ns FROM {table}"
-        f" PREWHERE {_SINCE}{_where([*wanted.always, *conditions])}"
-        " ORDER BY start_local_ns DESC LIMIT 1 BY tenant, trace_id LIMIT {limit:UInt32}",
-        {**wanted.parameters, "limit": limit, "since": since_ns},
-    )
-    return {(tenant, trace_id): start_ns for tenant, trace_id, start_ns in rows}
-
-
-def _by_parts(engine: Engine, wanted: _Conditions, limit: int) -> list[_Trace]:
+def _by_parts(engine: Engine, wanted: Conditions, limit: int) -> list[_Trace]:
     """By what stands in the parts of traces.
 
     Most traces meet all conditions in one part, and the newest of those are found quickly. A
     trace that meets them in several parts is among the newest only if one of these is newer than
     the last of the others.
     """
-    found = _newest(engine, "trace_parts", wanted.of_part, wanted, limit)
+    found = _newest(engine, "trace_times", wanted.of_part, wanted, limit)
     if len(wanted.of_part) > 1:
-        since_ns = min(found.values()) if len(found) == limit else -(2**63)
-        found |= _by_several_parts(engine, wanted, limit, since_ns)
+        if len(found) == limit:
+            since_ns = min(found.values())
+            candidates = _prewhere([_SINCE, *_any_of(wanted)])
+            found |= _by_several_parts(engine, wanted, limit, candidates, since_ns)
+        else:
+            candidates = _of_several_parts(wanted)
+            if engine.rows(
+                f"SELECT trace_id FROM trace_times{candidates} LIMIT 1", wanted.parameters
+            ):
+                found |= _by_several_parts(engine, wanted, limit, candidates)
     newest_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [trace for trace, _ in newest_first[:limit]]
 
 
-def _by_several_parts(
-    engine: Engine, wanted: _Conditions, limit: int, since_ns: int
+def _by_spans(engine: Engine, wanted: Conditions, limit: int) -> list[_Trace]:
+    """By what stands in one span: in those of the newest traces, then of more, then of all."""
+    for part_count in RECENT_PARTS:
+        rows = engine.rows(
+            "SELECT min(start_local_ns), count() FROM (SELECT start_local_ns FROM trace_times"
+            f"{_prewhere(wanted.always)}{wanted.newest_first})",
+            {**wanted.parameters, "limit": part_count},
+        )
+        since_ns, count = rows[0]
+        if count < part_count:
+            break
+        found = _newest(engine, "span_rows", [_SINCE, *wanted.of_span], wanted, limit, since_ns)
+        if len(found) == limit:
+            return list(found)
+    return list(_newest(engine, "span_rows", wanted.of_span, wanted, limit))
+
+
+def _newest(
+    engine: Engine,
+    table: str,
+    conditions: Sequence[str],
+    wanted: Conditions,
+    limit: int,
+    since_ns: int = -(2**63),
 ) -> dict[_Trace, int]:
-    """Traces whose parts together meet all conditions, with one that does not start before
-    `since_ns`, and the start of the newest such part."""
-    conditions = [*wanted.always, f"({' OR '.join(wanted.of_part)})"]
+    """The newest traces with a row that meets all conditions, and that row's start.
+
+    A trace may have many rows, so more are asked for than traces.
+    """
+    order = wanted.newest_first if table == "trace_times" else NEWEST
+    count = ROWS_PER_TRACE[table] * limit
+    while True:
+        rows = engine.rows(
+            f"SELECT tenant, lower(hex(trace_id)), start_local_ns FROM {table}"
+            f"{_prewhere([*wanted.always, *conditions])}{order}",
+            {**wanted.parameters, "limit": count, "since": since_ns},
+        )
+        found: dict[_Trace, int] = {}
+        for tenant, trace_id, start_ns in rows:
+            found.setdefault((tenant, trace_id), start_ns)
+        if len(found) >= limit or len(rows) < count:
+            return dict(islice(found.items(), limit))
+        count *= _MORE_ROWS
+
+
+def _any_of(wanted: Conditions) -> list[str]:
+    return [*wanted.always, f"({' OR '.join(wanted.of_part)})"]
+
+
+def _of_several_parts(wanted: Conditions) -> str:
+    """Traces that have more than one part, one of which meets the first condition."""
+    first = _prewhere([*wanted.always, wanted.of_part[0]])
+    among = f"trace_id IN (SELECT trace_id FROM trace_times{first})"
+    return f"{_prewhere([*wanted.always, among])} GROUP BY trace_id HAVING count() > 1"
+
+
+def _by_several_parts(
+    engine: Engine, wanted: Conditions, limit: int, candidates: str, since_ns: int = -(2**63)
+) -> dict[_Trace, int]:
+    """Of the candidates the traces whose parts together meet all conditions, and the start of
+    the newest such part."""
     every = " AND ".join(f"max({condition})" for condition in wanted.of_part)
     rows = engine.rows(
-        "SELECT tenant, lower(hex(trace_id)), max(start_local_ns) FROM trace_parts"
-        f" PREWHERE trace_id IN (SELECT trace_id FROM trace_parts PREWHERE {_SINCE}"
-        f"{_where(conditions)})"
-        f"{_where(conditions)} GROUP BY tenant, trace_id HAVING {every}"
+        "SELECT tenant, lower(hex(trace_id)), max(start_local_ns) FROM trace_parts PREWHERE "
+        f"{''.join(f'{item} AND ' for item in wanted.of_tenant)}"
+        f"trace_id IN (SELECT trace_id FROM trace_times{candidates})"
+        f" WHERE {' AND '.join(_any_of(wanted))} GROUP BY tenant, trace_id HAVING {every}"
         " ORDER BY max(start_local_ns) DESC LIMIT {limit:UInt32}",
         {**wanted.parameters, "limit": limit, "since": since_ns},
     )
     return {(tenant, trace_id): start_ns for tenant, trace_id, start_ns in rows}
 
 
-def _by_spans(engine: Engine, wanted: _Conditions, limit: int) -> list[_Trace]:
-    """By what stands in one span."""
-    return list(_newest(engine, "span_rows", wanted.of_span, wanted, limit))
-
-
-def _where(conditions: Sequence[str]) -> str:
-    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+def _prewhere(conditions: Sequence[str]) -> str:
+    return f" PREWHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 _IS_LISTED = (
@@ -249,8 +179,8 @@ SELECT tenant, lower(hex(trace_id)) AS id,
     arraySort(arrayDistinct(arrayFlatten(groupArray(hosts)))), max(job), max(step),
     sum(span_count), count()
 FROM trace_parts
-WHERE {_IS_LISTED}
-GROUP BY tenant, trace_id
+PREWHERE {_IS_LISTED}
+GROUP BY tenant, trace_id{_ONE_THREAD}
 """
 
 _COUNT_SQL = f"""

@@ -62,7 +62,7 @@ def test_rows_are_partitioned_by_the_day_of_their_arrival(store: Store) -> None:
     """Whatever the spans' own clocks say: a stamp of 1970 does not make a partition of 1970."""
     insert(store, NOW_NS, body(1, start_ns=0), body(2, start_ns=2**62))
     insert(store, NOW_NS + DAY_NS, body(3))
-    for table in ("span_rows", "trace_parts"):
+    for table in ("span_rows", "trace_parts", "trace_times"):
         assert partitions(store, table) == [("20261130", 1, 2), ("20261201", 1, 1)]
 
 
@@ -81,7 +81,7 @@ def test_old_segments_go_and_new_ones_stay(store: Store) -> None:
     assert store.spans.count() == 2
     store.spans.set_retention(30)
     store.spans.set_retention(30)
-    for table in ("span_rows", "trace_parts"):
+    for table in ("span_rows", "trace_parts", "trace_times"):
         store.engine.command(f"OPTIMIZE TABLE {table} FINAL")
         assert store.engine.scalar_int(f"SELECT count() FROM {table}") == 1
     (left,) = store.spans.search(TraceQuery())
