@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tempotrace.cli import app
-from tempotrace.forwarding import HEADERS_VARIABLE, forwarder, parse_headers
+from tempotrace.forwarding import HEADERS_VARIABLE, forwarder, header, parse_headers
 from tracing_core.otlp.retry import Delivery, delivery, wait_s
 from tracing_core.store import Store
 
@@ -40,6 +40,28 @@ def test_headers_that_cannot_be_read_name_the_variable(text):
     """Not the value, which may be a secret."""
     with pytest.raises(ValueError, match=HEADERS_VARIABLE):
         parse_headers(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["authorization=secret%0Ax", "authorization=secr%C3%A9t", "a b=secret", "secret"]
+)
+def test_what_is_no_header_is_said_without_its_value(fabric, tmp_path, text):
+    """A client library would print it when it cannot send it; here serve does not begin."""
+    with pytest.raises(ValueError, match=HEADERS_VARIABLE) as caught:
+        parse_headers(text)
+    assert "secr" not in str(caught.value)
+    words = ["serve", "-f", fabric, "--forward", "http://x", "--store", str(tmp_path / "s")]
+    options = ["--forward-header", text.replace("%0A", "\n").replace("%C3%A9", "é")]
+    for more, env in ((options, {}), ([], {HEADERS_VARIABLE: text})):
+        result = CliRunner().invoke(app, [*words, *more], env=env)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("--forward: ")
+        assert "secr" not in result.output
+
+
+def test_a_header_option_is_a_name_and_a_value():
+    """The value is as it stands: only the variable's is URL-encoded."""
+    assert header("--forward-header", "x-a = b=c%20d ") == ("x-a", "b=c%20d")
 
 
 def test_without_a_receiver_there_is_no_forwarder(tmp_path):
