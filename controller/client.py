@@ -148,6 +148,7 @@ async def _write_part(
     async with deployment:
         await deployment.connect(prepare)
         await deployment.write_all()
+        await deployment.read_back(names, updates_of)
     return UpdateResult(
         written={name: len(updates) for name, updates in deployment.updates.items()},
         errors=deployment.errors_in_order(),

@@ -15,7 +15,7 @@ from controller import pipeline_change
 from controller.access import Access
 from controller.deploy_result import SwitchResult
 from controller.draining import neighbours
-from controller.entries import EntryKey
+from controller.entries import Entry, EntryKey
 from controller.fabric import Fabric, Switch, programmed_switches
 from controller.fabric_treatment import require_equal_treatment
 from controller.findings import Findings, Target
@@ -157,6 +157,27 @@ class Deployment:
         held_switches = {n: one for n, one in self.held.items() if n not in apart_from}
         if errors := await lead_around(self.fabric, held_switches, target):
             raise errors[0]
+
+    async def read_back(
+        self,
+        names: frozenset[str],
+        updates_of: Callable[[Switch, Mapping[EntryKey, Entry]], list[Update]],
+    ) -> None:
+        """Switches that were written to hold what they took of these tables, or are errors."""
+
+        async def one(name: str) -> None:
+            switch = self.fabric.switch(name)
+            missing = updates_of(switch, await self.held[name].read(names))
+            if missing:
+                raise SwitchError(
+                    switch=name,
+                    where=missing[0].entry.where,
+                    message=f"the switch does not hold what it took ({len(missing)} differ)",
+                )
+
+        written = [name for name, updates in self.updates.items() if updates]
+        answers = await each([partial(one, name) for name in written])
+        self.fail([answer for answer in answers if isinstance(answer, SwitchError)])
 
     async def finish(self) -> tuple[SwitchResult, ...]:
         """What was written and is held now, by all switches that have not failed."""

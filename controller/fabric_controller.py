@@ -84,8 +84,16 @@ def below(settings: ControllerSettings, folder: Path) -> ControllerSettings:
     """The settings with paths relative to this folder."""
     if settings.tls is None:
         return settings
-    moved = {key: folder / path for key, path in settings.tls.paths().items()}
-    return replace(settings, tls=replace(settings.tls, **moved))
+    tls = settings.tls
+    return replace(
+        settings,
+        tls=replace(
+            tls,
+            ca=folder / tls.ca,
+            certificate=None if tls.certificate is None else folder / tls.certificate,
+            key=None if tls.key is None else folder / tls.key,
+        ),
+    )
 
 
 def controller_lines(settings: ControllerSettings) -> Iterator[str]:

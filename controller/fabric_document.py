@@ -105,7 +105,8 @@ def _text_of(path: Path) -> "str | _Unreadable":
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        return _Unreadable(f"{error.reason}; expected UTF-8 text")
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return _Unreadable(f"{error.reason}; expected UTF-8 text", line)
     except OSError as error:
         return _Unreadable(f"{error.strerror or error}; expected a fabric description")
 
@@ -115,6 +116,7 @@ class _Unreadable:
     """Why a file has no text."""
 
     message: str
+    line: int = 1
 
 
 class _Reader:
@@ -155,7 +157,9 @@ class _Reader:
         self._file_count += 1
         if isinstance(text, _Unreadable):
             self._faults.append(
-                FabricFault(order=order, path=name, line=1, key="(file)", message=text.message)
+                FabricFault(
+                    order=order, path=name, line=text.line, key="(file)", message=text.message
+                )
             )
             document = YamlDocument(value=None, broken={()})
         else:
@@ -198,6 +202,8 @@ class _Reader:
                 parts.append(_Part(file, start))
             return start
         before = parts[0].file
+        if (key,) in file.document.broken or (key,) in before.document.broken:
+            return 0  # it may well be a list there: what is wrong with it is told already
         self._fault(
             file,
             (key,),
@@ -217,6 +223,8 @@ class _Reader:
                 file, (INCLUDE,), f"{shown(wanted)} has the wrong type; expected {_EXPECTED}"
             )
             return
+        if not wanted:
+            self._fault(file, (INCLUDE,), f"the list is empty; expected {_EXPECTED}")
         for index, pattern in enumerate(wanted):
             for path in self._matches(file, pattern, (INCLUDE, index)):
                 self._include_file(file, path, (INCLUDE, index), ancestors)

@@ -18,6 +18,8 @@ from controller.switch_error import SwitchError
 
 HEALTH_INTERVAL_S = 1.0
 """How often a switch is asked while it settles."""
+NAMES_SHOWN_MAX = 4
+"""Objects of one kind that a message names."""
 HEALTH_CHECK_S_MAX = 120.0
 """A health check that runs longer has failed."""
 
@@ -121,6 +123,27 @@ async def restore(held: HeldSwitch, saved: SavedPipeline) -> None:
     await held.session.push_pipeline(saved.config)
     for part in _restoring_writes(saved):
         await held.session.write_messages(part)
+
+
+def not_restored(saved: SavedPipeline) -> str:
+    """What the old program has whose state does not come back, by name: it begins anew there.
+
+    Counters are not spoken of: they begin at zero on every switch that restarts.
+    """
+    info = saved.config.p4info
+    kinds = {
+        "meters": [one.preamble.alias for one in info.meters]
+        + [one.preamble.alias for one in info.direct_meters],
+        "digests": [one.preamble.alias for one in info.digests],
+        "value sets": [one.preamble.alias for one in info.value_sets],
+        "registers": [one.preamble.alias for one in info.registers],
+    }
+    return ", ".join(
+        f"{kind} ({', '.join(names[:NAMES_SHOWN_MAX])}"
+        f"{', ...' if len(names) > NAMES_SHOWN_MAX else ''})"
+        for kind, names in kinds.items()
+        if names
+    )
 
 
 async def _check_entries(held: HeldSwitch, target: Target) -> None:

@@ -57,7 +57,8 @@ def _switch_lines(switch: SwitchDifference, words: FabricNames, *, verbose: bool
     if switch.pipeline_differs and switch.pipeline_runs:
         yield (
             "  ! push the pipeline in place of another one, which empties the switch: needs "
-            "--allow-pipeline-change"
+            "--allow-pipeline-change; if that fails, pipeline and entries are put back, but not "
+            "meters, digests, value sets, registers and counters"
         )
     elif switch.pipeline_differs:
         yield "  ! push the pipeline"

@@ -51,8 +51,8 @@ class Steps(Protocol[_SavedT]):
     async def check(self, name: str) -> None:
         """The health gate."""
 
-    async def restore(self, name: str, saved: _SavedT) -> None:
-        """Put back what ran before."""
+    async def restore(self, name: str, saved: _SavedT) -> str:
+        """Put back what ran before; what of it could not be put back, empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +105,10 @@ async def roll_out(
             continue
         try:
             if saved is not None:
-                await steps.restore(name, saved)
+                lost = await steps.restore(name, saved)
                 restored = True
-                note("pipeline_restored", name, "runs what it ran before")
+                without = f", but for its {lost}" if lost else ""
+                note("pipeline_restored", name, f"runs what it ran before{without}")
         except SwitchError as error:
             errors.append(error)
             note("pipeline_restore_failed", name, str(error))

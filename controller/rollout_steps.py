@@ -79,9 +79,10 @@ class RolloutSteps:
             health_check=self._change.health_check,
         )
 
-    async def restore(self, name: str, saved: SavedPipeline) -> None:
-        """Put it back."""
+    async def restore(self, name: str, saved: SavedPipeline) -> str:
+        """Put it back; what could not be put back."""
         await pipeline_change.restore(self._held(name), saved)
+        return pipeline_change.not_restored(saved)
 
     def _held(self, name: str) -> HeldSwitch:
         held = self._owner.held.get(name)

@@ -49,6 +49,8 @@ def _switch_error(name: str, error: fy.P4ClientError, batch: Sequence[Update]) -
         return SwitchError(switch=name, where=update.entry.where, message=message)
     lost = error.code in _LOST
     message = _said(error.code, error.message)
+    if error.code is fy.GRPCStatusCode.NOT_FOUND and not batch:
+        message += "; p4runtime and device_id must be those of this switch"
     if batch:
         where = batch[0].entry.where
         if len(batch) > 1:

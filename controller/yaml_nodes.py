@@ -17,6 +17,7 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.reader import ReaderError
 
 ScalarValue: TypeAlias = bool | int | float | str | None
 
@@ -190,7 +191,14 @@ def _compose_with_messages(text: str) -> Node | None:
         raise YamlProblem(
             line=mark.line + 1 if mark is not None else 1,
             key="(yaml)",
-            message=_one_line(f"{error.problem or error.context}; expected YAML 1.2"),
+            message=_said(error.problem or error.context or ""),
+        ) from error
+    except ReaderError as error:
+        raise YamlProblem(
+            line=text.count("\n", 0, error.position) + 1,
+            key="(yaml)",
+            message=f"the character U+{_code_point(error.character):04X} cannot be in a file; "
+            "expected printable text",
         ) from error
     except (YAMLError, *_LIBRARY_ERRORS) as error:
         raise YamlProblem(
@@ -201,6 +209,25 @@ def _compose_with_messages(text: str) -> Node | None:
             line=1, key="(yaml)", message="nested too deeply; expected a few levels"
         ) from error
     return root
+
+
+ANOTHER_DOCUMENT = "the file has a second document"
+
+
+def _said(problem: str) -> str:
+    """The library's words, or clearer ones where they say little to who wrote the file."""
+    if problem == "but found another document":
+        return f"{ANOTHER_DOCUMENT}; expected one"
+    if problem.startswith("found character '\\t'"):
+        return "a tab stands where a line is indented, or before a value; expected spaces"
+    return _one_line(f"{problem}; expected YAML 1.2")
+
+
+def _code_point(character: object) -> int:
+    """The library gives a number, a character or bytes."""
+    if isinstance(character, int):
+        return character
+    return ord(character[:1]) if isinstance(character, str | bytes) and character else 0
 
 
 def _one_line(text: str) -> str:

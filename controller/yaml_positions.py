@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from controller.yaml_nodes import (
+    ANOTHER_DOCUMENT,
     MERGE_KEY,
     Node,
     NotPlain,
@@ -89,6 +90,9 @@ def parse_yaml(text: str) -> YamlDocument:
                 return YamlDocument(value=None, problems=[problem], broken={()})
         else:
             root, problems, broken = rest.root, list(rest.problems), set(rest.broken)
+            second = [one for one in problems if one.message.startswith(ANOTHER_DOCUMENT)]
+            if second:  # whatever stands in it repeats what stands in the first one
+                return YamlDocument(value=None, problems=second[:1], broken={()})
     if root is not None and not problems:
         try:
             return YamlDocument(value=_PlainTree().value(root, 0), _root=root)
@@ -200,7 +204,8 @@ class _Walk:
                 merged.append((item, item_line))
             elif not isinstance(key, str):
                 name = str(key_node.value) if key_node.id == "scalar" else "?"
-                message = f"the key {key!r} is not a text; expected a name"
+                what = f"the key {name}" if key_node.id == "scalar" else f"a {key_node.id} as key"
+                message = f"{what} is not a text; expected a name"
                 self._problem((*path, name), item_line, message)
             elif key in values:
                 message = "the key stands twice in one mapping; expected it once"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -32,6 +33,7 @@ from controller.session import program_schema
 from tempotrace.commands.addresses import host_and_port
 from tempotrace.commands.deploy_companions import Companions
 from tempotrace.errors import InputError
+from tempotrace.event_file import EventFile
 
 WATCH_INTERVAL_S = 0.25
 """How often the description is looked at."""
@@ -54,8 +56,8 @@ def keep_fabric(
     with ExitStack() as stack:
         writers = [_writer(sys.stdout, as_json=as_json)]
         if log is not None:
-            stream = stack.enter_context(log.open("a", encoding="utf-8"))
-            writers.append(_writer(stream, as_json=True))
+            stream = stack.enter_context(log.open("ab", buffering=0))
+            writers.append(EventFile(log, stream, complain=partial(typer.echo, err=True)).write)
         asyncio.run(_keep(path, fabric, paths, options, metrics, companions, writers))
 
 
@@ -67,7 +69,7 @@ def _writer(stream: TextIO, *, as_json: bool) -> OnEvent:
         else:
             clock = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).strftime("%H:%M:%S")
             line = f"{clock} {'!' if event.kind in FAULTS else ' '} {event}"
-        with suppress(BrokenPipeError):  # nobody reads any more; the fabric is kept all the same
+        with suppress(OSError):  # nobody reads any more; the fabric is kept all the same
             stream.write(line + "\n")
             stream.flush()
 

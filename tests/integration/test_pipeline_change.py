@@ -112,7 +112,9 @@ async def test_no_leaf_leads_over_the_spine_that_is_changed(
 
 @in_grpc_loop
 async def test_failed_health_check_puts_the_canary_back(fabric: Fabric) -> None:
-    """The canary gets its old pipeline and entries, nothing else was touched, and errors say so."""
+    """The canary gets its old pipeline and entries, nothing else was touched, and errors say so;
+    what the old program had besides is named."""
+    notes: list[tuple[str, str, str]] = []
     async with running(fabric) as (addresses, server):
         before = {s.name: await entries(fabric, addresses, s.name) for s in fabric.switches}
         result = await deploy(
@@ -120,11 +122,14 @@ async def test_failed_health_check_puts_the_canary_back(fabric: Fabric) -> None:
             addresses,
             NEW,
             pipeline_change=PipelineChange(settle_s=0, canary="leaf2", health_check="false"),
+            note=lambda *note: notes.append(note),
         )
         after = {s.name: await entries(fabric, addresses, s.name) for s in fabric.switches}
         assert set(cookies(fabric, server).values()) == {program_schema(OLD).p4cookie}
         assert (await compare(fabric, addresses, OLD)).in_sync
     assert after == before
+    (restored,) = [message for kind, _, message in notes if kind == "pipeline_restored"]
+    assert restored.startswith("runs what it ran before, but for its registers (")
     assert not result.ok
     assert [str(error) for error in result.errors] == [
         "leaf1: not tried, since the change failed before",

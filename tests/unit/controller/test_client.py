@@ -3,11 +3,14 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from finsy.proto import p4r
 
+from bmv2_lab.switch import EmbeddedSwitch, SwitchProgram
+from bmv2_lab.switch.p4runtime import serve
 from controller import deployment, held_switch, session
 from controller.client import Findings, compare, deploy, write_link_delays, write_routes
 from controller.deploy_report import (
@@ -469,3 +472,35 @@ def test_session_error_is_one_line() -> None:
     """A message of several lines is joined."""
     error = session.SwitchError(switch="leaf1", message="a\n  b", where="punt [any]")
     assert str(error) == "leaf1: punt [any]: a b"
+
+
+@in_grpc_loop
+async def test_routes_are_read_back(pipeline: Pipeline) -> None:
+    """A switch that accepts routes and drops them is an error, not a success."""
+    fabric = leaf_spine(leaves=2, spines=2, hosts_per_leaf=1, tenants=["t"])
+    switch = FakeSwitch()
+    async with serve_fake(switch) as address:
+        addresses = {"leaf1": address}
+        await deploy(fabric, addresses, pipeline)
+        uplink = next(link for link in fabric.links if link.a.node == "leaf1")
+        switch.forget = lambda update: update.type == p4r.Update.MODIFY
+        dropped = await write_routes(fabric, [uplink.name], addresses, pipeline)
+        switch.forget = lambda update: False
+        taken = await write_routes(fabric, [uplink.name], addresses, pipeline)
+    said = [str(error) for error in dropped.errors if error.switch == "leaf1"]
+    assert len(said) == 1
+    assert re.match(r"leaf1: ecmp_selector .*: the switch does not hold what it took", said[0])
+    assert [error for error in taken.errors if error.switch == "leaf1"] == []
+
+
+@in_grpc_loop
+async def test_unknown_device_id_says_which_keys(fabric: Fabric, pipeline: Pipeline) -> None:
+    """A server that does not know the device: the error names the keys of the file to look at."""
+    program = SwitchProgram.from_json(pipeline.bmv2_json)
+    server = await serve([EmbeddedSwitch(program, device_id=77)])
+    try:
+        result = await deploy(fabric, {"leaf1": server.addresses[77]}, pipeline)
+    finally:
+        await server.stop()
+    (error,) = [one for one in result.errors if one.switch == "leaf1"]
+    assert "p4runtime and device_id must be those of this switch" in error.message
