@@ -34,6 +34,7 @@ from controller.findings import (
 )
 from controller.garbage import few_collections
 from controller.held_switch import HeldSwitch
+from controller.left_drains import left_drains
 from controller.pipeline import Pipeline
 from controller.programs import Programs
 from controller.reconcile import Update
@@ -166,6 +167,7 @@ async def compare(
     """Read all switches and compare; writes nothing and takes no switch from its controller."""
     programs = Programs.of_pipeline(pipeline)
     target = Target.of(fabric, findings, programs.sizes(fabric))
+    actual: dict[str, Mapping[EntryKey, Entry]] = {}
 
     async def one(switch: Switch, address: str) -> SwitchDifference:
         schema = programs.of(fabric, switch)
@@ -176,24 +178,34 @@ async def compare(
             schema=schema,
             access=access,
         ) as session:
-            return await _compare_switch(switch, session, target, schema)
+            return await _compare_switch(switch, session, target, schema, actual)
 
     with few_collections():
         results, errors = await side_by_side(fabric, addresses or {}, one)
-    return FabricDifference(switches=tuple(results), errors=tuple(errors))
+    return FabricDifference(
+        switches=tuple(results),
+        errors=tuple(errors),
+        left_drained=left_drains(target, findings, actual),
+    )
 
 
 async def _compare_switch(
-    switch: Switch, session: SwitchSession, target: Target, schema: fy.P4Schema
+    switch: Switch,
+    session: SwitchSession,
+    target: Target,
+    schema: fy.P4Schema,
+    actual: dict[str, Mapping[EntryKey, Entry]],
 ) -> SwitchDifference:
+    """actual: gets what the switch holds."""
     check_room(switch, target, schema)
     cookie = await session.pipeline_cookie()
-    # Entries of another program cannot be compared, and a push removes them all.
-    actual = await session.read_by_key() if cookie == schema.p4cookie else {}
+    held: Mapping[EntryKey, Entry] = {}
+    if cookie == schema.p4cookie:  # else its entries cannot be compared, and a push removes them
+        held = actual[switch.name] = await session.read_by_key()
     return SwitchDifference(
         name=switch.name,
         pipeline_differs=cookie != schema.p4cookie,
         pipeline_runs=cookie is not None,
         entries_desired=len(target.entries(switch.name)),
-        updates=tuple(target.updates(switch.name, actual)),
+        updates=tuple(target.updates(switch.name, held)),
     )

@@ -16,9 +16,14 @@ JsonValue: TypeAlias = "bool | int | str | list[JsonValue] | dict[str, JsonValue
 
 
 def format_status(difference: FabricDifference) -> str:
-    """One line per switch: in sync, or how far from it."""
+    """One line per switch: in sync, or how far from it; then how many are."""
     lines = [f"{switch.name}: {_state(switch)}" for switch in difference.switches]
-    lines += [f"{error.switch}: {error.message}" for error in difference.errors]
+    lines += [f"error: {error}" for error in difference.errors]
+    lines += [
+        f"{name}: others lead around it, as in a pipeline change that was ended half-way; "
+        "apply or run puts that right"
+        for name in difference.left_drained
+    ]
     return "\n".join(lines)
 
 
@@ -60,6 +65,7 @@ def difference_json(difference: FabricDifference) -> dict[str, JsonValue]:
             for switch in difference.switches
         ],
         "errors": [str(error) for error in difference.errors],
+        "left_drained": list(difference.left_drained),
     }
 
 

@@ -100,6 +100,8 @@ class FabricDifference:
 
     switches: tuple[SwitchDifference, ...]
     errors: tuple[SwitchError, ...]
+    left_drained: tuple[str, ...] = ()
+    """Switches that others lead around, as a pipeline change does that was ended half-way."""
 
     @property
     def in_sync(self) -> bool:
