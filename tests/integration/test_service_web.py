@@ -2,12 +2,12 @@
 """The web page in a real browser: it draws what the API says."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.browser import rendered
 from tests.support.tracing_world import Fault, World, build
 from tracing_core.service import ServiceHandle, create_app, serve_in_thread
 from tracing_core.store import Store
@@ -38,29 +38,9 @@ def service(world: World) -> Iterator[ServiceHandle]:
 
 def page(service: ServiceHandle, view: str, profile: Path) -> str:
     """The document after its scripts have run."""
-    result = subprocess.run(
-        [
-            "chromium",
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            f"--user-data-dir={profile}",
-            "--virtual-time-budget=8000",
-            "--dump-dom",
-            f"{service.url}/{view}",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=True,
-    )
-    assert 'role="alert"' not in result.stdout
-    return result.stdout
+    document = rendered(f"{service.url}/{view}", profile)
+    assert 'role="alert"' not in document
+    return document
 
 
 def test_the_fabric_is_drawn(service: ServiceHandle, tmp_path: Path) -> None:

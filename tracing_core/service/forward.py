@@ -6,6 +6,7 @@ the receiver has answered it. While the receiver is away or asks for patience, r
 restarts too; how much may wait, and what happens beyond it, is the spool's policy.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -41,8 +42,17 @@ def endpoint(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"expected http://HOST:PORT; found {url}")
+        raise ValueError(f"expected http://HOST:PORT; found {without_password(url)}")
     return url.rstrip("/") + TRACES_PATH if parts.path in ("", "/") else url
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown.
+
+    >>> without_password("https://me:secret@tempo:4318/v1/traces")
+    'https://tempo:4318/v1/traces'
+    """
+    return re.sub(r"(?<=//)[^/?#]*@", "", url)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +83,9 @@ class Forwarder:
         headers: dict[str, str] | None = None,
     ) -> None:
         """`table` gives the corrections in force when a request is sent."""
-        self.url = endpoint(url)
+        self._endpoint = endpoint(url)
+        self.url = without_password(self._endpoint)
+        """As it may be shown."""
         self.spool = spool
         self._table = table
         self._changed = spool.changed
@@ -152,7 +164,7 @@ class Forwarder:
             return Delivery.DELIVERED, 0.0
         try:
             response = self._client.post(
-                self.url, content=annotated, headers={"content-type": CONTENT_TYPE_PROTOBUF}
+                self._endpoint, content=annotated, headers={"content-type": CONTENT_TYPE_PROTOBUF}
             )
         except httpx.TransportError as error:
             return self._repeat(f"{type(error).__name__}: {error}", None, repetition)
