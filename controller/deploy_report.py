@@ -24,6 +24,8 @@ def format_status(difference: FabricDifference) -> str:
         "apply or run puts that right"
         for name in difference.left_drained
     ]
+    in_sync = sum(switch.in_sync for switch in difference.switches)
+    lines.append(f"{in_sync} of {len(difference.switches) + len(difference.errors)} in sync")
     return "\n".join(lines)
 
 

@@ -55,6 +55,7 @@ from tempotrace.commands.options import FabricFile, Json
 from tempotrace.deploy_init import InitTopology, generate
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.strict_json import strict_text
+from tempotrace.terminal import fitted
 
 Size = Annotated[int | None, typer.Option(min=1)]
 PORT_MAX = 65_535
@@ -153,7 +154,7 @@ def plan(
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
-        typer.echo(format_plan(difference, description, verbose=verbose))
+        typer.echo(fitted(format_plan(difference, description, verbose=verbose)))
     _fail_if(bool(difference.errors))
 
 
@@ -199,7 +200,7 @@ def apply(
     if as_json:
         typer.echo(strict_text(result_json(result)))
     else:
-        typer.echo(format_result(result))
+        typer.echo(fitted(format_result(result)))
     _fail_if(not result.ok)
 
 
@@ -221,7 +222,7 @@ def status(
     if as_json:
         typer.echo(strict_text(difference_json(difference)))
     else:
-        typer.echo(format_status(difference))
+        typer.echo(fitted(format_status(difference)))
     _fail_if(not difference.in_sync)
 
 

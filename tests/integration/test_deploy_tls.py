@@ -156,7 +156,8 @@ async def test_section_of_the_fabric_file_is_enough(
     assert applied[0] == 0, applied
     assert "2 switches hold" in applied[1]
     assert refused[0] == 1
-    assert status == (0, "".join(f"{name}: in sync, {count} entries\n" for name, count in COUNTS))
+    lines = [f"{name}: in sync, {count} entries" for name, count in COUNTS]
+    assert status == (0, "\n".join([*lines, "2 of 2 in sync"]) + "\n")
 
 
 async def tempotrace(*words: str) -> tuple[int | None, str]:

@@ -268,7 +268,7 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
         before = await compare(leaf, {"leaf1": address}, pipeline)
         assert not before.in_sync
         assert "! push the pipeline" in format_plan(before, leaf)
-        assert format_status(before) == "leaf1: no pipeline"
+        assert format_status(before) == "leaf1: no pipeline\n0 of 1 in sync"
         assert switch.log == []
 
         await deploy(leaf, {"leaf1": address}, pipeline)
@@ -284,7 +284,7 @@ async def test_plan_and_status_show_the_difference(fabric: Fabric, pipeline: Pip
         moved = encode_entry(CloneSession(session_id=1, replicas=((2, 0),)), SCHEMA)
         switch.entities[entity_key(moved)] = moved
         drifted = await compare(leaf, {"leaf1": address}, pipeline)
-    assert format_status(drifted) == "leaf1: drift: 0 missing, 1 changed, 1 stray"
+    assert format_status(drifted).splitlines()[0] == ("leaf1: drift: 0 missing, 1 changed, 1 stray")
     plan = format_plan(drifted, fabric)
     assert "~ clone session 1: port 509 (recirculation port) instance 1, was port 2" in plan
     assert "- clone session 9: port 1 (spine1:1) instance 0" in plan
