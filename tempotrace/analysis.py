@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from controller.clock_pairs import read_clock_pairs
 from controller.fabric import Fabric, PtpRole
 from controller.fabric_model import fabric_model
-from controller.following.documents import CLOCK_STATUS
+from controller.following.clock_status import CLOCK_STATUS
+from controller.following.derived_rows import DERIVED_PRIOR, derived_corrections
 from controller.ptp_entries import residence_offset_scaled
 from controller.ptp_log import PtpLog, read_ptp_log
 from controller.telemetry.collector import Collection, CollectorCounters, collect
@@ -40,7 +41,6 @@ from correction.solution import FabricSolution
 from correction.sources import gather
 from correction.table import UNBOUNDED_NS, CorrectionTable, Status
 from correction.windows import telemetry_windows
-from tempotrace.derived_rows import DERIVED_PRIOR, derived_corrections
 from tempotrace.errors import InputError
 from tempotrace.unreported_clients import solve_with_unreported
 from tracing_core.model import Correction, LinkEstimate

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.collector.outputs.rows import PARTS_OVERHEAD_BYTES
+from controller.following.clock_status import CLOCK_STATUS
+from controller.following.derived_rows import DERIVED_PRIOR, derived_corrections
 from controller.following.findings import findings_of
 from correction.mesh.solve import PRIOR
 from correction.records import NO_TSTAMP_NS, Exchanges
@@ -17,15 +19,8 @@ from correction.solution import SolveOptions
 from correction.stream.answer import REASONS, TrackedWindow
 from correction.stream.follow import FollowedWindow
 from correction.table import UNBOUNDED_NS, Method, Status
-from tracing_core.model import ClockStatus, Correction, LinkEstimate
+from tracing_core.model import Correction, LinkEstimate
 
-CLOCK_STATUS = {
-    Status.OK: ClockStatus.SYNCHRONISED,
-    Status.AMBIGUOUS: ClockStatus.FLAGGED,
-    Status.STALE: ClockStatus.UNKNOWN,
-    Status.INCONSISTENT: ClockStatus.DISRUPTED,
-    Status.FLOATING: ClockStatus.UNKNOWN,
-}
 HELD = "held over: not reached in this window"
 SHOWN_TWICE = "a reading that the clock may have shown twice, or while it moved unseen"
 RECORD_VERSION = 1
@@ -125,7 +120,8 @@ def corrections_of(window: FollowedWindow) -> list[Correction]:
                 window_index=window.number,
             )
         )
-    return made
+    prior = f"{PRIOR}; {DERIVED_PRIOR}"
+    return made + derived_corrections(window.derived, prior=prior, window=window.number)
 
 
 def window_record(window: FollowedWindow) -> dict[str, Any]:

@@ -166,4 +166,4 @@ class ClockPairTail:
                 if self.refused == 1:
                     self._warn(f"{error} (such lines are left out and counted)")
         follower.add_cross_stamps(self._lines.stamps())
-        self._lines.pairs()  # of clocks that are no part of the fabric: `correct run` takes them
+        follower.add_clock_pairs(self._lines.pairs())

@@ -10,6 +10,7 @@ numbered by its start, so that it has the same number after a restart; a window 
 is never opened again, and what comes for it is counted as late.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from correction.boundary_clocks import (
     with_boundary_clocks,
 )
 from correction.cross_stamps import CrossStamps
+from correction.derived.chain import NOTHING_DERIVED, DerivedClocks
+from correction.derived.readings import ClockPairs
 from correction.exchange_accept import REJECT_OF_JUMP, accept_exchanges
 from correction.link_windows import (
     LINK_WINDOW_DTYPE,
@@ -35,6 +38,7 @@ from correction.references import reference_samples
 from correction.servo import free_running_exchanges
 from correction.stream.answer import TrackedWindow
 from correction.stream.extended import PendingStamps, extended
+from correction.stream.host_clocks import HostClockPairs
 from correction.stream.naming import link_keys, place_of, renumbered_links
 from correction.stream.own_samples import OwnSamples
 from correction.stream.pending import PendingExchanges, PtpPackets
@@ -81,6 +85,8 @@ class FollowedWindow:
     """None where nothing was measured."""
     exchanges: Exchanges
     """As read; those of about this time."""
+    derived: DerivedClocks = NOTHING_DERIVED
+    """Clocks of hosts that clock pairs tie to NICs."""
     own_pairs: Int64s | None = None
     """[link as declared]: samples in both directions, probes left out; None where packets are
     sampled elsewhere."""
@@ -124,6 +130,7 @@ class Follower:
         """The first window that is not closed; None: nothing has been seen yet."""
         self.version = 0
         self.stamps = PendingStamps()
+        self.host_clocks = HostClockPairs()
         self.base = with_boundary_clocks(declared)
         self.paths = SilentPaths(model=self.base, window_ns=window_ns)
         self._path_links = self.paths.links
@@ -204,6 +211,10 @@ class Follower:
         self.counters.cross_stamps += len(stamps.rows)
         self.stamps.add(stamps)
 
+    def add_clock_pairs(self, pairs: Iterable[ClockPairs]) -> None:
+        """Take readings of hosts' other clocks, as read, in the order in which they were taken."""
+        self.host_clocks.add(pairs)
+
     # ------------------------------------------------------------ what comes out
 
     def close(self, now_collector_ns: int | None = None) -> list[FollowedWindow]:
@@ -277,6 +288,7 @@ class Follower:
         answer = tracked[0] if tracked else None
         own_pairs = self._own.take(number)
         told = window_rows(self.coverage, answer, self.model, place)
+        derived = self.host_clocks.derived(told.rows, self.model, self.servos.logs)
         told = steered_window(told, self.servos)
         self._forget(self._exchanges.expire(end))
         if answer is None and not len(told.rows):
@@ -293,6 +305,7 @@ class Follower:
             held=told.held,
             tracked=answer,
             exchanges=exchanges,
+            derived=derived,
             own_pairs=own_pairs if self._is_sampling else None,
         )
 

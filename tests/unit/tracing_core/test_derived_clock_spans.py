@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from controller.following.derived_rows import derived_corrections
 from correction.derived.chain import derive
 from correction.derived.readings import PairReject
 from correction.table import Status
-from tempotrace.derived_rows import derived_corrections
 from tests.support.paired_clocks import FREE, PARENT_NS, S, pairs_of, parent_rows
 from tracing_core.model import ClockStatus, Correction, Span, SpanKind
 from tracing_core.service import views

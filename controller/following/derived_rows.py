@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corrections of hosts' other clocks as rows of the store."""
 
-from controller.following.documents import CLOCK_STATUS
+from controller.following.clock_status import CLOCK_STATUS
 from correction.derived.chain import DerivedClocks
 from correction.table import UNBOUNDED_NS, Status
 from tracing_core.model import Correction
@@ -13,8 +13,10 @@ DERIVED_PRIOR = (
 """What the conditional bound of a derived clock rests on besides that of its parent."""
 
 
-def derived_corrections(derived: DerivedClocks, *, prior: str) -> list[Correction]:
-    """One row each; the method is the chain of clocks."""
+def derived_corrections(
+    derived: DerivedClocks, *, prior: str, window: int | None = None
+) -> list[Correction]:
+    """One row each; the method is the chain of clocks. window: number of all rows, if of one."""
     return [
         Correction(
             clock=clock.clock,
@@ -29,7 +31,7 @@ def derived_corrections(derived: DerivedClocks, *, prior: str) -> list[Correctio
             prior=prior,
             status=CLOCK_STATUS[Status(int(row["status"]))],
             reason=clock.reasons[int(row["reason"])],
-            window_index=int(row["window"]),
+            window_index=int(row["window"]) if window is None else window,
         )
         for clock in derived.clocks
         for row in clock.rows
