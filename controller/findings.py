@@ -6,7 +6,7 @@ correction has estimated.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
@@ -70,9 +70,7 @@ class Target:
         before: an earlier target, whose paths are taken over where switches and links are the same.
         """
         usual = None
-        if before is not None and (
-            before.fabric.switches is fabric.switches and before.fabric.links is fabric.links
-        ):
+        if before is not None and same_cables(before.fabric, fabric):
             usual = before.routes.usual
         out_of_use = {
             *findings.failed_links,
@@ -119,6 +117,21 @@ class Target:
 
         sizes = self.sizes.get(self.fabric.switch(switch_name).model, {}) if self.sizes else {}
         return reconcile(ours(self.entries(switch_name)), ours(actual), sizes)
+
+
+def same_cables(one: Fabric, other: Fabric) -> bool:
+    """Both have the same switches and links, drained or not: with all links up, their shortest
+    paths are the same."""
+    if one.switches is other.switches and one.links is other.links:
+        return True
+    return (
+        len(one.links) == len(other.links)
+        and one.switches == other.switches
+        and all(
+            replace(mine, drained=theirs.drained) == theirs
+            for mine, theirs in zip(one.links, other.links, strict=True)
+        )
+    )
 
 
 def link_delay_updates(

@@ -67,6 +67,7 @@ class Node(Protocol):
     tag: Any
     value: Any
     start_mark: Any
+    end_mark: Any
 
 
 def line_of(node: Node) -> int:

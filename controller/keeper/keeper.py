@@ -90,7 +90,7 @@ class Keeper:
         self._companions = companions
         self._on_event = on_event
         self._just_failed: set[str] = set()
-        """Links whose ports still have buckets."""
+        """Links, failed or drained, whose ports still have buckets."""
         self._target_old = asyncio.Event()
 
     async def run(self) -> None:
@@ -155,6 +155,8 @@ class Keeper:
         """
         require_equal_treatment(fabric)
         kept = self._kept
+        out_of_use = {link.name for link in kept.fabric.links if link.drained}
+        self._just_failed |= {link.name for link in fabric.links if link.drained} - out_of_use
         kept.fabric = fabric
         kept.failed_links &= {link.name for link in fabric.links}
         kept.drained = frozenset()

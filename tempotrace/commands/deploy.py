@@ -30,6 +30,7 @@ from tempotrace.commands.deploy_companions import (
     TopologyIntervalS,
     make_companions,
 )
+from tempotrace.commands.deploy_drain import drain, undrain
 from tempotrace.commands.deploy_options import (
     DEFAULT_SETTLE_S,
     AccessOptions,
@@ -62,6 +63,8 @@ PORT_MAX = 65_535
 
 app = typer.Typer(help="Program the switches over P4Runtime.", no_args_is_help=True)
 app.command("topology")(topology)
+app.command("drain")(drain)
+app.command("undrain")(undrain)
 app.command("shell")(shell)
 
 

@@ -19,6 +19,7 @@ from controller.fabric import Fabric
 from controller.fabric_dump import dump_fabric
 from controller.fabric_generate import leaf_spine
 from controller.keeper.file_watch import fingerprint
+from controller.route_entries import held_ports
 from tempotrace.commands.deploy import app
 from tests.support.grpc_loop import in_grpc_loop
 from tests.support.kept_fabric import PIPELINE, SwitchPark, park
@@ -127,6 +128,30 @@ async def test_command_keeps_the_fabric_follows_its_file_and_ends_cleanly(tmp_pa
     assert "udp_port" in str(refused["message"])
     logged = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert [one["event"] for one in logged] == [one["event"] for one in command.lines]
+
+
+@in_grpc_loop
+async def test_drain_of_the_operator_is_followed(tmp_path: Path) -> None:
+    """The link's own switches first, its buckets rewritten and no others; SIGHUP or not."""
+    fabric = leaf_spine(leaves=2, spines=3, hosts_per_leaf=1, tenants=["t"])
+    path, link = tmp_path / "fabric.yaml", "leaf1:1-spine1:1"
+    async with park(fabric) as switches:
+        path.write_text(dump_fabric(addressed(fabric, switches)), encoding="utf-8")
+        async with running(path) as command:
+            await command.until("in_sync", 5)
+            before = held_ports(await switches.entries("leaf1"))
+            count = len([one for one in command.lines if one["event"] == "written"])
+            drain = await asyncio.to_thread(
+                CliRunner().invoke, app, ["drain", link, "-f", str(path)]
+            )
+            assert drain.exit_code == 0
+            command.process.send_signal(signal.SIGHUP)
+            first = await command.until("written", count + 1)
+            assert (first["switch"], "led around" in str(first["message"])) == ("leaf1", True)
+            after = held_ports(await switches.entries("leaf1"))
+    moved = {member for member, port in before.items() if after[member] != port}
+    assert moved == {member for member, port in before.items() if port == 1}
+    assert moved
 
 
 def test_wrong_options_are_one_line(tmp_path: Path) -> None:
