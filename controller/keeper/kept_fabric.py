@@ -93,10 +93,7 @@ class KeptFabric:
         wanted = {switch.name: switch for switch in programmed_switches(self.fabric)}
         for name, kept in [*self.switches.items()]:
             switch = wanted.get(name)
-            if switch is None or (self._address(switch), switch.device_id) != (
-                kept.address,
-                kept.switch.device_id,
-            ):
+            if switch is None or not self._is_the_same(kept, switch):
                 del self.switches[name]
                 kept.stop()
             else:
@@ -131,6 +128,14 @@ class KeptFabric:
         """The switch waits for its turn."""
         self.to_write.add(name)
         self.write_wanted.set()
+
+    def _is_the_same(self, kept: KeptSwitch, switch: Switch) -> bool:
+        """At the same place, and to run the same program."""
+        return (
+            self._address(switch) == kept.address
+            and switch.device_id == kept.switch.device_id
+            and self.schema_of(switch).p4cookie == kept.machine.wanted_cookie
+        )
 
     def _address(self, switch: Switch) -> str | None:
         return self._addresses.get(switch.name, switch.p4runtime)

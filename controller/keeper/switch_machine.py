@@ -67,7 +67,8 @@ class SwitchMachine:
         """Why it is not in sync, as far as it said so."""
         self.counters = SwitchCounters()
         self.wake_ns: int | None = None
-        self._cookie = cookie
+        self.wanted_cookie = cookie
+        """Of the pipeline that it is to run."""
         self._own_id = election_id
         self._on_event = on_event
         self._draw = draw
@@ -195,9 +196,9 @@ class SwitchMachine:
         match self.phase:
             case Phase.CHECKING:
                 return self._checked(cookie, now_ns)
-            case Phase.IN_SYNC if cookie != self._cookie:
+            case Phase.IN_SYNC if cookie != self.wanted_cookie:
                 return self._checked(cookie, now_ns)
-            case Phase.OTHER_PIPELINE if cookie in (None, self._cookie):
+            case Phase.OTHER_PIPELINE if cookie in (None, self.wanted_cookie):
                 return self._checked(cookie, now_ns)
             case Phase.IN_SYNC | Phase.OTHER_PIPELINE | Phase.BACKUP:
                 self._rest(now_ns)
@@ -208,7 +209,7 @@ class SwitchMachine:
         if cookie is None:
             self._event(EventKind.EMPTY, "it runs no pipeline")
             return self._enter(Phase.PUSHING, now_ns, Do.PUSH)
-        if cookie == self._cookie:
+        if cookie == self.wanted_cookie:
             return self._enter(Phase.READING, now_ns, Do.READ)
         self.error = SwitchError(
             switch=self.name,

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from controller.client import compare, deploy
 from controller.fabric import Fabric
 from controller.fabric_dump import dump_fabric
 from controller.fabric_generate import leaf_spine
+from controller.keeper.phases import Phase
 from controller.pipeline_tna import TNA_TARGETS, load_tna
 from controller.programs import Programs
 from controller.targets import DeviceConfigFormat
@@ -27,6 +28,7 @@ from controller.tofino_config import device_config
 from tests.support.fake_p4runtime import serve_fake
 from tests.support.fake_tna import TnaSwitch, unpack_pi, unpack_stratum
 from tests.support.grpc_loop import in_grpc_loop
+from tests.support.kept_fabric import kept
 
 CPU_PORTS = {"tofino": 192, "tofino2": 0}
 
@@ -160,6 +162,41 @@ async def test_wrong_packing_is_an_error_of_the_switch() -> None:
     assert [error.switch for error in result.errors] == ["leaf1", "leaf2", "spine1"]
     assert all("Unknown format for p4_device_config" in error.message for error in result.errors)
     assert all(not server.entities for server in servers.values())
+
+
+@dataclass
+class Park:
+    """What a keeper looks after."""
+
+    fabric: Fabric
+    addresses: dict[str, str]
+
+
+@in_grpc_loop
+async def test_tofinos_are_kept() -> None:
+    """`deploy run` brings them in sync; one that comes back empty is provisioned again, and one
+    whose model names another packing is not taken to run the right pipeline any more."""
+    async with running(fabric_of("tofino")) as (servers, fabric):
+        addresses = {one.name: one.p4runtime or "" for one in fabric.switches}
+        async with kept(Park(fabric, addresses)) as keeper:
+            await keeper.in_phase(Phase.IN_SYNC)
+            assert all(server.push_count == 1 for server in servers.values())
+            other = replace(
+                fabric,
+                models=tuple(
+                    replace(one, device_config=DeviceConfigFormat.PI) for one in fabric.models
+                ),
+            )
+            keeper.keeper.replace_fabric(other)
+            await keeper.in_phase(Phase.OTHER_PIPELINE)
+            keeper.keeper.replace_fabric(fabric)
+            await keeper.in_phase(Phase.IN_SYNC)
+        servers["leaf1"].config = None
+        servers["leaf1"].entities.clear()
+        async with kept(Park(fabric, addresses), election_id=2_000) as keeper:
+            await keeper.in_phase(Phase.IN_SYNC)
+    assert [server.push_count for server in servers.values()] == [2, 1, 1]
+    assert servers["leaf1"].entities
 
 
 @in_grpc_loop
