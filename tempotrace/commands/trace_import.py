@@ -51,6 +51,8 @@ def import_files(
     """Send spans of files to the service; reports what was taken and what was refused."""
     options = _options(tenant, host, job, clock or [])
     for path in files:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: not a regular file; files are read twice")
         path.open("rb").close()  # a file that is not there ends the import before it begins
     reports: list[FileReport] = []
     console = Console(stderr=True)

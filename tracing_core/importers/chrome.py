@@ -26,6 +26,7 @@ from tracing_core.importers.values import attributes, label, member, text
 from tracing_core.model import Attributes, AttributeValue, Span, SpanKind
 
 FORMAT = "chrome"
+SERVICE_CHARS_MAX = 128
 _MONOTONIC = ("MONOTONIC", "MACH", "QPC", "FUCHSIA")
 
 
@@ -51,6 +52,7 @@ def chrome_spans(
             continue
         pid, tid = label(event.get("pid")), label(event.get("tid"))
         service = scan.process_names.get(pid) or (f"process {pid}" if pid else "process")
+        service = service[:SERVICE_CHARS_MAX]
         if service not in owners:
             owners[service] = resource(options, clock, host=options.host, service=service)
         found: dict[str, AttributeValue] = {"profiler.pid": pid, "profiler.tid": tid}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells what a file is from its content, and reads it with the importer for that."""
 
+import codecs
 from collections.abc import Iterator
 from itertools import chain
 
@@ -24,6 +25,7 @@ FORMATS = (
     " Flight Recorder (JSON or pickle)"
 )
 UNKNOWN = f"unknown format: expected {FORMATS}, plain or gzip"
+EMPTY = "an empty list: no spans, and nothing that tells the format"
 
 _READERS = {
     "otlp": otlp_spans,
@@ -49,6 +51,9 @@ _BY_KEY = {
 """Format by a key at the top level; the first such key decides."""
 
 
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
 def read_spans(source: Source, options: ImportOptions, report: FileReport) -> Iterator[Span]:
     """Spans of a file of any known format. A file, or its rest, that cannot be read is told in
     `report.error`, after what was taken before."""
@@ -71,6 +76,8 @@ def _kind(source: Source) -> str:
     head = next(chunks, b"")
     if head.startswith(PICKLE_MAGIC):
         return "flight"
+    if head.startswith(_UTF_16):
+        raise ImportRefusedError("UTF-16 text: expected UTF-8")
     reader = JsonReader(chain((head,), chunks))
     match reader.peek():
         case "{":
@@ -95,6 +102,7 @@ def _kind_of_object(reader: JsonReader) -> str:
 
 
 def _kind_of_array(reader: JsonReader) -> str:
+    first: object = None
     for _ in reader.items():
         first = reader.value()
         if isinstance(first, list):
@@ -110,4 +118,4 @@ def _kind_of_array(reader: JsonReader) -> str:
         if "spans" in first:
             return "jaeger"
         break
-    raise ImportRefusedError(UNKNOWN)
+    raise ImportRefusedError(EMPTY if first in (None, []) else UNKNOWN)

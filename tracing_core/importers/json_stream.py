@@ -8,6 +8,7 @@ through (`members`, `items`, `documents`) are read piece by piece. Decimals stay
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 
@@ -15,7 +16,11 @@ from tracing_core.importers.errors import ImportRefusedError
 
 VALUE_CHARS_MAX = 64 * 2**20
 """One value decoded whole: an event, a request, a trace. Beyond it the file is refused."""
-_SPACE = " \t\r\n"
+VALUES_MAX = 4_000_000
+"""Values inside of one: small ones take thirty times their text in memory."""
+_CROWDED_CHARS = 2**21
+"""Shorter text cannot hold as many."""
+_SPACE = re.compile(r"[ \t\r\n]*")
 _OPEN_SCALAR = frozenset("-0123456789tfnNI")
 """First characters of values that may go on in the next chunk although they parse."""
 
@@ -57,12 +62,11 @@ class JsonReader:
     def peek(self) -> str:
         """The next character that is no white space, not consumed; empty at the end."""
         while True:
-            text, at = self._text, self._at
-            while at < len(text) and text[at] in _SPACE:
-                at += 1
-            self._at = at
-            if at < len(text):
-                return text[at]
+            space = _SPACE.match(self._text, self._at)
+            assert space is not None  # it matches no space, too
+            self._at = space.end()
+            if self._at < len(self._text):
+                return self._text[self._at]
             if not self._fill(1):
                 return ""
 
@@ -149,6 +153,12 @@ class JsonReader:
                 raise self._error(f"a value is longer than {self._value_chars_max} characters")
             if not self._fill(held_chars):
                 raise self._error(problem)
+            if len(self._text) > _CROWDED_CHARS and self._held_values() > VALUES_MAX:
+                raise self._error(f"a value holds more than {VALUES_MAX} others")
+
+    def _held_values(self) -> int:
+        """At least as many as the text that is held has values."""
+        return sum(self._text.count(mark) for mark in ",[{")
 
     def _counted_line(self) -> int:
         """Counts the lines since the last call, so that many calls cost one pass over the text."""

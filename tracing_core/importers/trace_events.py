@@ -25,6 +25,16 @@ Event = Mapping[str, object]
 Int64Array = NDArray[np.int64]
 
 EVENTS = "traceEvents"
+_KEPT_MEMBERS = frozenset(
+    ("baseTimeNanoseconds", "distributedInfo", "deviceProperties", "record_shapes", "with_stack",
+     "hostname", "host_name", "metadata")
+)  # fmt: skip
+"""What importers ask for; a file may have any number of others, of any size."""
+_CATEGORIES_MAX = 1_000
+_NAMES_MAX = 100_000
+"""Names of processes and threads kept of one file."""
+_KEY_CHARS_MAX = 128
+"""Of ids and names that are held per event."""
 NO_PARENT = -1
 UNENDED_NS = -INT64_MAX - 1
 """End of a row whose end event never came."""
@@ -58,7 +68,7 @@ class TraceEventScan:
     """What the first reading keeps. Rows are events that may become spans, in file order."""
 
     members: dict[str, object] = field(default_factory=dict)
-    """Everything at the top level but the events."""
+    """What stands at the top level beside the events, as far as importers ask for it."""
     digest: bytes = b""
     ordinal: "array[int]" = field(default_factory=lambda: array("q"))
     """Number of the event in the file."""
@@ -104,7 +114,7 @@ def walk(reader: JsonReader, members: dict[str, object] | None = None) -> Iterat
             found = True
             for _ in reader.items():
                 yield reader.value()
-        elif members is not None:
+        elif members is not None and key in _KEPT_MEMBERS:
             members[key] = reader.value()
     if not found:
         raise ImportRefusedError(f"{EVENTS}: missing")
@@ -117,9 +127,12 @@ def events_with_rows(source: Source, scan: TraceEventScan) -> Iterator[tuple[int
         if row == count:
             return
         if ordinal == scan.ordinal[row]:
-            assert isinstance(event, dict)
+            if not isinstance(event, dict):
+                break
             yield row, event
             row += 1
+    if row < count:
+        raise ImportRefusedError("the file changed while it was read")
 
 
 def scan_events(source: Source) -> TraceEventScan:
@@ -179,7 +192,8 @@ def _add(
     lanes: dict[tuple[str, str, bool], int] | None,
 ) -> None:
     category = text(event.get("cat")).lower()
-    scan.categories[category] += 1
+    if category in scan.categories or len(scan.categories) < _CATEGORIES_MAX:
+        scan.categories[category] += 1
     arguments = member(event, "args")
     row = len(scan)
     on_gpu = category in GPU_CATEGORIES
@@ -201,7 +215,7 @@ def _add(
     if lanes is None:
         scan.lane.append(-1)
     else:
-        key = (label(event.get("pid")), label(event.get("tid")), on_gpu)
+        key = (_key(event.get("pid")), _key(event.get("tid")), on_gpu)
         scan.lane.append(lanes.setdefault(key, len(lanes)))
     if category in LAUNCH_CATEGORIES:
         if correlation is not None and correlation >= 0:
@@ -216,26 +230,29 @@ def _add(
 
 def _pair_key(event: Event, nests: bool) -> tuple[object, ...]:
     """What joins a begin to its end: the thread, or for asynchronous ones category, id and name."""
-    pid = label(event.get("pid"))
+    pid = _key(event.get("pid"))
     if nests:
-        return pid, label(event.get("tid"))
+        return pid, _key(event.get("tid"))
     scoped = member(event, "id2")
-    name = label(event.get("name"))
+    category, name = _key(event.get("cat")), _key(event.get("name"))
     if "global" in scoped:
-        return "global", text(event.get("cat")), label(scoped["global"]), name
-    identity = label(scoped.get("local", event.get("id")))
-    return "async", pid, text(event.get("cat")), identity, name
+        return "global", category, _key(scoped["global"]), name
+    return "async", pid, category, _key(scoped.get("local", event.get("id"))), name
+
+
+def _key(value: object) -> str:
+    return label(value)[:_KEY_CHARS_MAX]
 
 
 def _name(scan: TraceEventScan, event: Event) -> None:
-    name = text(member(event, "args").get("name"))
-    pid = label(event.get("pid"))
-    if not name:
+    name = text(member(event, "args").get("name"))[:_KEY_CHARS_MAX]
+    pid = _key(event.get("pid"))
+    if not name or len(scan.process_names) + len(scan.thread_names) >= _NAMES_MAX:
         return
     if event.get("name") == "process_name":
         scan.process_names[pid] = name
     elif event.get("name") == "thread_name":
-        scan.thread_names[pid, label(event.get("tid"))] = name
+        scan.thread_names[pid, _key(event.get("tid"))] = name
 
 
 def nesting(start_ns: Int64Array, end_ns: Int64Array, lane: Int64Array) -> Int64Array:
