@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.support.imported import imported
-from tests.support.job_world import STEP_NS, rank_span, root_span, step_spans
+from tests.support.job_world import STEP_NS, rank_span, step_spans
 from tests.support.served import served
 from tests.support.tracing_world import EPOCH_NS, World, build
 from tracing_core.store import Store
@@ -309,17 +309,3 @@ def test_what_ras_says_of_ranks_is_shown(client: httpx.Client) -> None:
     assert [(item["rank"], item["reported"]) for item in answer["members"]] == [
         (0, "present"), (1, "missing"),
     ]  # fmt: skip
-
-
-def test_etags_follow_the_store(world: World) -> None:
-    """304 until a span arrives, then a new tag and the new answer; on encoded names too."""
-    with Store.open() as store:
-        store.spans.append(step_spans(world, job="a/b", step=0, times=TIMES))
-        with served(store) as client:
-            first = client.get("/v1/jobs/a%2Fb/steps")
-            tag = {"If-None-Match": first.headers["etag"]}
-            assert client.get("/v1/jobs/a%2Fb/steps", headers=tag).status_code == 304
-            assert client.head("/v1/jobs/a%2Fb/steps").headers["etag"] == first.headers["etag"]
-            store.spans.append([root_span(world, job="a/b", step=1, end_ns=1)])
-            later = client.get("/v1/jobs/a%2Fb/steps", headers=tag)
-            assert (later.status_code, len(later.json()["steps"])) == (200, 2)

@@ -17,7 +17,9 @@ class ClockHistoryRow(CorrectionRow):
     """A correction with the version that it came with."""
 
     since_version: int
-    in_force: bool = Field(description="Not wholly replaced by a newer version's row.")
+    in_force: bool = Field(
+        description="Not wholly replaced by a newer version's row of other values."
+    )
     prior: str
 
 
