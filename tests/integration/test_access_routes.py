@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every route of the service with every kind of token. A route without a declared need fails."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from tracing_core.service.guard import Guard
 from tracing_core.service.otlp_grpc import GrpcHandle, Handler
 from tracing_core.store import Store
 
+PAGE = Path(__file__).parents[2] / "docs" / "access.md"
 HTTP_ROUTES = sorted(key for key in ROUTES if key[0] != GRPC)
 GET_ROUTES = [path for method, path in HTTP_ROUTES if method == "GET"]
 VALUES = {
@@ -268,3 +270,10 @@ def test_the_guard_stands_in_front_of_everything_that_reads(service: Guarded) ->
     order = [item.cls.__name__ for item in service.app.user_middleware]
     before = order[: order.index(Guard.__name__)]
     assert set(before) <= {"OtlpFront", "HeadAsGet", "EncodedIds"}
+
+
+def test_the_page_on_access_has_every_route_with_its_need() -> None:
+    """The table of docs/access.md is the table of the code."""
+    rows = re.findall(r"^\| `(\w+) (/[^`]*)`[^|]*\| `([^`]+)`", PAGE.read_text(), re.MULTILINE)
+    assert len(rows) == len(ROUTES)
+    assert {(method, path): Need(need) for method, path, need in rows} == ROUTES
