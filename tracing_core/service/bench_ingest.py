@@ -183,7 +183,7 @@ class _Bench:
         size = self._opened.engine.scalar_int(
             "SELECT sum(bytes_on_disk) FROM system.parts"
             " WHERE active AND table IN {tables:Array(String)}",
-            {"tables": SPAN_TABLES},
+            {"tables": list(SPAN_TABLES)},
         )
         insert_per_s = 1 / (1 / self.build.per_s + 1 / self.store.per_s)
         bare_per_s = 1 / (1 / self.parse.per_s + 1 / insert_per_s)

@@ -106,7 +106,7 @@ def run(
             "SELECT countIf(table = 'span_rows'), sum(bytes_on_disk),"
             " sumIf(rows, table = 'span_rows') FROM system.parts"
             " WHERE active AND table IN {tables:Array(String)}",
-            {"tables": SPAN_TABLES},
+            {"tables": list(SPAN_TABLES)},
         )
         return QueryBench(
             spans=spans,

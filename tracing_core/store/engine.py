@@ -32,7 +32,7 @@ BLOCK_ROWS_MAX = 2**40
 _AS_BYTES = {"String": "bytes", "FixedString": "bytes"}
 EMBEDDED_OPTIONS = {
     # Merges can wait; who asks or sends should not wait for them.
-    "os_threads_nice_value_merge_mutate": 15,
+    "os_threads_nice_value_merge_mutate": 10,
     # A server's defaults take gigabytes; these hold what 10 million spans need.
     "mark_cache_size": 64 * 2**20,
     "index_mark_cache_size": 16 * 2**20,

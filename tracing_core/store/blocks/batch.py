@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from tracing_core.model import JOB_ATTRIBUTE, STEP_ATTRIBUTE
 from tracing_core.otlp.wire import Bytes
-from tracing_core.store.blocks import index as at
 from tracing_core.store.blocks import native
-from tracing_core.store.blocks.index import Index, Numbers, index_requests
+from tracing_core.store.blocks import tables as at
+from tracing_core.store.blocks.index import index_requests
 from tracing_core.store.blocks.intern import Numbered, fixed_column, number_texts, text_column
 from tracing_core.store.blocks.native import Column, Part
 from tracing_core.store.blocks.pairs import Attributes
 from tracing_core.store.blocks.resources import Shared, shared_columns
+from tracing_core.store.blocks.tables import Index, Numbers, Room
 from tracing_core.store.blocks.trace_block import trace_block
 
 _CHUNK_BYTES = 2 * 2**20
@@ -61,8 +62,9 @@ def build_blocks(batch: Batch) -> Iterator[Blocks]:
     They come in pieces of the batch, so that what is built stays in the cache; the store joins
     the blocks of one insert to one.
     """
+    room = Room()
     for records in _chunks(batch.records):
-        blocks = _build_chunk(batch, records)
+        blocks = _build_chunk(batch, records, room)
         if blocks.row_count:
             yield blocks
 
@@ -80,12 +82,12 @@ def _chunks(records: Sequence[Record]) -> Iterator[list[Record]]:
         yield chunk
 
 
-def _build_chunk(batch: Batch, records: Sequence[Record]) -> Blocks:
+def _build_chunk(batch: Batch, records: Sequence[Record], room: Room) -> Blocks:
     first, last = records[0], records[-1]
     data = batch.data[first.offset : last.offset + last.size]
     buf = np.concatenate([data, np.zeros(_PAD_BYTES, np.uint8)])
     places = np.array([(r.offset - first.offset, r.size) for r in records], np.int64)
-    index = index_requests(buf, places)
+    index = index_requests(buf, places, room)
     count = len(index.spans)
     if count == 0:
         return Blocks(0, [], [])
@@ -95,7 +97,7 @@ def _build_chunk(batch: Batch, records: Sequence[Record]) -> Blocks:
         tenants=[record.tenant for record in records],
         received_ns=[record.received_ns for record in records],
     )
-    spans = np.ascontiguousarray(index.spans.T)
+    spans = np.array(index.spans.T, order="C")  # a copy: the index is written over
     attributes = Attributes(buf, index.pairs, spans[at.PAIRS_END])
     names = number_texts(buf, index.spans, at.NAME)
     trace_id = fixed_column(buf, spans[at.TRACE_ID], 16)
@@ -152,7 +154,7 @@ def _text_columns(buf: Bytes, spans: Numbers) -> list[Column]:
 
 
 def _list_columns(buf: Bytes, index: Index, spans: Numbers) -> list[Column]:
-    events, links = np.ascontiguousarray(index.events.T), np.ascontiguousarray(index.links.T)
+    events, links = np.array(index.events.T, order="C"), np.array(index.links.T, order="C")
     event_ends = spans[at.EVENTS_END].astype(np.uint64)
     link_ends = spans[at.LINKS_END].astype(np.uint64)
     names: Numbered = number_texts(buf, index.events, at.EVENT_NAME)

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from correction.compiled import compiled
 from tracing_core.otlp.wire import Bytes, signed
 from tracing_core.store.blocks import native
-from tracing_core.store.blocks.index import (
+from tracing_core.store.blocks.intern import Numbered, number_texts, text_column
+from tracing_core.store.blocks.native import Column
+from tracing_core.store.blocks.tables import (
     BOOL,
     DOUBLE,
     INT,
@@ -19,8 +21,6 @@ from tracing_core.store.blocks.index import (
     STRING,
     Numbers,
 )
-from tracing_core.store.blocks.intern import Numbered, number_texts, text_column
-from tracing_core.store.blocks.native import Column
 
 _COLUMNS = (
     (STRING, "attributes_string", "String"),

@@ -16,9 +16,9 @@ from tracing_core.model import (
     RESOURCE_TENANT,
 )
 from tracing_core.otlp.wire import Bytes
-from tracing_core.store.blocks import index as at
-from tracing_core.store.blocks.index import Index, Numbers
+from tracing_core.store.blocks import tables as at
 from tracing_core.store.blocks.native import Keys
+from tracing_core.store.blocks.tables import Index, Numbers
 
 _RESOURCES_CACHED_MAX = 4096
 """Resources whose attributes are remembered: every process that sends has one."""

@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 
 from tracing_core.otlp.wire import Bytes
 from tracing_core.store.blocks import native, traces
-from tracing_core.store.blocks.index import Numbers
 from tracing_core.store.blocks.intern import Numbered
 from tracing_core.store.blocks.native import Column, Keys, Part
 from tracing_core.store.blocks.resources import Shared
+from tracing_core.store.blocks.tables import Numbers
 
 
 def trace_block(
