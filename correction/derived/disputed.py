@@ -34,7 +34,7 @@ def told(pairs: ClockPairs, one: Break) -> str:
         return f"{pairs.clock} was set by {seconds:+.9f} s between two readings"
     if one.step_ns < 0:
         return f"{pairs.clock} stood still for {-seconds:.9f} s between two readings"
-    return f"{pairs.clock} gained {seconds:.9f} s between two readings"
+    return f"{pairs.clock} gained {seconds:.9f} s on {pairs.parent} between two readings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

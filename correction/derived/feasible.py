@@ -16,6 +16,8 @@ from correction.timebase import NS_PER_S, Bools, Float64s, Int64s
 
 NEIGHBOURS = 24
 """Readings that an instant is judged by: the nearest. Those further away are loosened by wander."""
+NEIGHBOURS_STEERED = 10
+"""The same where somebody steers: what is further away is loosened by microseconds."""
 CHUNK = 512
 """Instants at once: 24 x 24 pairs each are 2 MB."""
 
@@ -42,10 +44,12 @@ class Slack:
         return away
 
 
-def nearest_readings(at_ns: Float64s, times_ns: Float64s) -> tuple[Int64s, Bools]:
+def nearest_readings(
+    at_ns: Float64s, times_ns: Float64s, width: int = NEIGHBOURS
+) -> tuple[Int64s, Bools]:
     """[instant, neighbour]: indices of the nearest readings, ascending, and which exist."""
     count = len(times_ns)
-    width = min(NEIGHBOURS, count)
+    width = min(width, count)
     place = np.searchsorted(times_ns, at_ns)
     first = np.clip(place - width // 2, 0, count - width)
     index = first[:, None] + np.arange(width)[None, :]

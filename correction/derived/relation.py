@@ -21,7 +21,13 @@ from correction.derived.disputed import (
     told,
     without,
 )
-from correction.derived.feasible import Slack, feasible_ns, nearest_readings
+from correction.derived.feasible import (
+    NEIGHBOURS,
+    NEIGHBOURS_STEERED,
+    Slack,
+    feasible_ns,
+    nearest_readings,
+)
 from correction.derived.readings import (
     Behaviour,
     ClockPairs,
@@ -212,7 +218,9 @@ def _pieces(stretch: _Stretch, base: _Base) -> NDArray[np.void]:
     at = starts[:, None] + (ends - starts)[:, None] * share
     at[:, -1] = ends
     flat = at.ravel()
-    around = nearest_readings(flat, windows.times_ns)
+    steered = stretch.behaviour.steering_ppb > 0
+    width = NEIGHBOURS_STEERED if steered else NEIGHBOURS
+    around = nearest_readings(flat, windows.times_ns, width)
     hard_slack, seen_slack = stretch.slacks(flat)
     limits = [
         feasible_ns(
