@@ -22,6 +22,7 @@ from tracing_core.clock_domains import (
     SPAN_RANK,
     ClockKind,
     clock_name,
+    kind_of_name,
 )
 from tracing_core.model import RESOURCE_CLOCK_DOMAIN, RESOURCE_HOST, RESOURCE_TENANT
 
@@ -31,6 +32,8 @@ RESOURCE_CLOCK_HARDWARE = "tempotrace.clock.hardware"
 """What the system clock counts with, such as tsc."""
 RESOURCE_PHC = "tempotrace.phc"
 """Hardware clocks as INTERFACE=DEVICE, such as eth0=ptp0."""
+RESOURCE_BOOT_ID = "tempotrace.boot_id"
+"""Names the boot: time since boot is the clock HOST/monotonic/BOOT."""
 RESOURCE_GPU_UUID = "tempotrace.gpu.uuid"
 RESOURCE_GPU_MODEL = "tempotrace.gpu.model"
 DEVICES_MAX = 64
@@ -66,7 +69,8 @@ class HostClockDetector(ResourceDetector):
         """The resource; what cannot be read is left out."""
         host = self._host or os.uname().nodename
         clock = self._clock or self._environment.get(CLOCK_VARIABLE, "")
-        kind = ClockKind.PHC if clock == host else ClockKind.SYSTEM
+        named = kind_of_name(clock) if clock.partition("/")[0] == host else ClockKind.UNKNOWN
+        kind = ClockKind.SYSTEM if named is ClockKind.UNKNOWN else named
         gpus = list(self._gpus())
         found: dict[str, Value] = {
             RESOURCE_HOST: host,
@@ -76,6 +80,7 @@ class HostClockDetector(ResourceDetector):
             RESOURCE_CLOCK_HARDWARE: self._text(
                 "sys/devices/system/clocksource/clocksource0/current_clocksource"
             ),
+            RESOURCE_BOOT_ID: self._text("proc/sys/kernel/random/boot_id"),
             RESOURCE_PHC: tuple(self._phcs()),
             RESOURCE_GPU_UUID: tuple(uuid for uuid, _ in gpus),
             RESOURCE_GPU_MODEL: tuple(model for _, model in gpus),

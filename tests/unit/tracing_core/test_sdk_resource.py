@@ -73,6 +73,14 @@ def test_clocks_and_gpus_of_the_machine(machine: Path):
     )  # fmt: skip
 
 
+def test_the_boot_is_named(tmp_path: Path):
+    """Part of the name of clocks that count from it; the kernel shows it."""
+    boot = tmp_path / "proc/sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("a0dba802-8d8f-45e7-8aab-fa23230db2f5\n", encoding="utf-8")
+    assert detected(tmp_path)["tempotrace.boot_id"] == "a0dba802-8d8f-45e7-8aab-fa23230db2f5"
+
+
 def test_a_machine_that_shows_nothing_claims_nothing(tmp_path: Path):
     """A container without sysfs: host and system clock, no empty attributes."""
     assert set(detected(tmp_path)) == {"host.name", "tempotrace.clock.domain",
@@ -86,6 +94,7 @@ def test_a_machine_that_shows_nothing_claims_nothing(tmp_path: Path):
         ({"clock": "h3"}, "h3", "phc"),
         ({"environment": {"TEMPOTRACE_CLOCK_DOMAIN": "h3"}}, "h3", "phc"),
         ({"clock": "other"}, "other", "system"),
+        ({"clock": "h3/monotonic/b1"}, "h3/monotonic/b1", "monotonic"),
     ],
     ids=str,
 )
