@@ -172,6 +172,7 @@ def _answer(
     on_page = np.zeros(len(rows.tracks), bool)
     on_page[list(page.items)] = True
     chosen = np.flatnonzero(seen & on_page[rows.track])
+    chosen = chosen[np.argsort(rows.span_id[chosen], kind="stable")]  # the same order every time
     chosen = chosen[
         sorted_spans(rows.track[chosen], placed.start_ns[chosen], placed.end_ns[chosen])
     ]

@@ -26,7 +26,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRows:
-    """Spans of some traces, each once; equally long arrays."""
+    """Spans of some traces, each once, in no order; equally long arrays."""
 
     tracks: tuple[Track, ...]
     track: NDArray[np.int64]
@@ -63,7 +63,6 @@ SELECT {_TRACK}, start_local_ns, end_local_ns, cityHash64(trace_id),
     reinterpretAsUInt64(reverse(span_id)), reinterpretAsUInt64(reverse(parent_span_id)),
     toUInt64(kind), cityHash64(name)
 FROM span_rows WHERE {_WHERE}
-ORDER BY start_local_ns, span_id, kind
 LIMIT 1 BY tenant, trace_id, span_id, kind
 """
 
