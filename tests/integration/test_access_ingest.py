@@ -9,16 +9,22 @@ from pathlib import Path
 
 import httpx
 import pytest
+import structlog
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from typer.testing import CliRunner
 
+from tempotrace.cli import app
 from tests.support.access_world import SHARED_SPAN, SHARED_TRACE, Guarded, guarded
+from tests.support.sdk_export import export
 from tests.support.tracing_world import EPOCH_NS
 from tracing_core.analysis import Analysis
-from tracing_core.service import serve_in_thread
+from tracing_core.service import OtlpServer, serve_in_thread
 from tracing_core.service.otlp_example import OTLP_JSON
+from tracing_core.service.otlp_grpc import GrpcHandle
+from tracing_core.store import TraceQuery
 
 
 @pytest.fixture
@@ -105,3 +111,54 @@ def test_gzip_and_json_are_bound_as_well(client: httpx.Client, service: Guarded)
             )  # fmt: skip
             partial = response.json().get("partialSuccess", {})
             assert partial.get("rejectedSpans") == rejected
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_the_real_sdk_sends_with_a_token(
+    service: Guarded, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    """OpenTelemetry's own exporters take it from OTEL_EXPORTER_OTLP_HEADERS, as docs/access.md
+    says; every span arrives as the token's tenant."""
+    text = service.tokens.texts["alpha sends"]
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20{text}")
+    with (
+        GrpcHandle(service.ingest, "127.0.0.1", 0) as target,
+        OtlpServer(service.ingest) as server,
+    ):
+        endpoint = target.target if transport == "grpc" else f"{server.url}/v1/traces"
+        answer = export(transport, endpoint, 5)
+    spans = service.store.spans.trace(answer["trace_id"])
+    assert {span.tenant for span in spans} == {"alpha"}
+    assert len(spans) == 5
+
+
+def test_imported_files_are_the_tokens_tenants(
+    service: Guarded, client: httpx.Client, tmp_path: Path
+) -> None:
+    """A file says no tenant, so its spans are those of whoever brings it; `--tenant` of another is
+    refused; how well clocks are known is left out for want of fabric:read."""
+    file = tmp_path / "trace.json"
+    event = {"ph": "X", "name": "gemm", "pid": 1, "tid": 1, "ts": 1, "dur": 2}
+    file.write_text(json.dumps({"traceEvents": [event]}))
+    base = [
+        "trace",
+        "import",
+        str(file),
+        "--host",
+        "h1",
+        "--clock",
+        "h1",
+        "--url",
+        str(client.base_url),
+    ]
+    env = {"TEMPOTRACE_TOKEN": service.tokens.texts["alpha"]}
+    result = CliRunner().invoke(app, [*base, "--json"], env=env)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["spans_accepted"] == 1
+    assert "it needs fabric:read" in result.stderr
+    found = service.store.spans.search(TraceQuery(name="gemm"))
+    assert [item.tenant for item in found] == ["alpha"]
+    with structlog.testing.capture_logs():  # the service's log is this process's output too
+        other = CliRunner().invoke(app, [*base, "--tenant", "beta", "--json"], env=env)
+    assert json.loads(other.stdout)["spans_rejected"] == 1
+    assert "another tenant" in json.loads(other.stdout)["messages"][0]
