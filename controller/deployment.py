@@ -115,7 +115,17 @@ class Deployment:
 
     async def write_all(self) -> None:
         """Write the updates of all switches; those that fail drop out."""
-        self.fail(await write_in_rounds(self.fabric, self.held, self.updates))
+        before = {name: held.written_count for name, held in self.held.items()}
+        errors = await write_in_rounds(self.fabric, self.held, self.updates)
+        self.fail(
+            [
+                error.left_at(
+                    self.held[error.switch].written_count - before[error.switch],
+                    len(self.updates[error.switch]),
+                )
+                for error in errors
+            ]
+        )
 
     async def change_pipelines(self, change: PipelineChange | None, note: Note) -> None:
         """Replace the other pipelines, one after the other; without leave they are errors."""

@@ -34,6 +34,8 @@ class HeldSwitch:
         self.session = session
         self.entries: dict[EntryKey, Entry] | None = None
         """What it holds, or a part of it that is looked after; None: unknown."""
+        self.written_count = 0
+        """Updates that it has taken in requests that succeeded as a whole."""
         self._busy = asyncio.Lock()
 
     @property
@@ -60,6 +62,7 @@ class HeldSwitch:
                 self._follow(batch)
 
     def _follow(self, batch: Sequence[Update]) -> None:
+        self.written_count += len(batch)
         if self.entries is None:
             return
         for update in batch:

@@ -24,6 +24,17 @@ class SwitchError(Exception):
         self.election_id_taken = election_id_taken
         """Another controller has bid the same election id."""
 
+    def left_at(self, written_count: int, update_count: int) -> "SwitchError":
+        """The same with how far writing had come before the request that failed."""
+        return SwitchError(
+            switch=self.switch,
+            message=f"{self.message}; {written_count} of {update_count} updates were written "
+            "before that request, apply writes what is missing",
+            where=self.where,
+            lost=self.lost,
+            election_id_taken=self.election_id_taken,
+        )
+
     def __str__(self) -> str:
         place = f"{self.switch}: {self.where}" if self.where else self.switch
         return f"{place}: {self.message}"

@@ -186,7 +186,8 @@ async def test_error_without_details_names_the_request(fabric: Fabric, pipeline:
     (error,) = result.errors
     assert str(error) == (
         "leaf1: ecmp_selector member 11: UNKNOWN: some updates failed "
-        "(in a request of 2 updates that starts there)"
+        "(in a request of 2 updates that starts there); 0 of 51 updates were written before that "
+        "request, apply writes what is missing"
     )
 
 
@@ -439,6 +440,7 @@ async def test_interrupted_deployment_is_finished_by_the_next(
         (error,) = cut_off.errors
         assert str(error).startswith("leaf1: ")
         assert "UNAVAILABLE: Socket closed" in str(error)
+        assert f"; {sum(switch.write_sizes)} of " in str(error)
         switch.dies_after = None
         finished = await deploy(leaf, {"leaf1": address}, pipeline)
     assert finished.ok
