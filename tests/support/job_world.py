@@ -69,7 +69,10 @@ def step_spans(
     tenant: str = "alpha",
 ) -> list[Span]:
     """A step of len(times) ranks with true (start, end) each, as one collective, and its root."""
-    further = {"tempotrace.communicator": "0:default_pg", "tempotrace.sequence": step}
+    further: dict[str, str | int] = {
+        "tempotrace.communicator": "0:default_pg",
+        "tempotrace.sequence": step,
+    }
     spans = [
         rank_span(
             world, job=job, step=step, rank=rank, start_ns=start, end_ns=end, tenant=tenant,
@@ -83,4 +86,4 @@ def step_spans(
 
 def hash_of(text: str) -> int:
     """The same number for a text every time."""
-    return sum(value * 257**index for index, value in enumerate(text.encode())) % 2**47
+    return int.from_bytes(text.encode(), "little") % (2**47 - 115)

@@ -78,6 +78,10 @@ def test_no_possible_truth_contradicts_a_verdict(rows: list[Row]) -> None:
     spread = spread_of(given_stamps)
     assert spread.value_ns is not None
     assert spread.bound_ns is not None
+    assert last.earliest_reference_ns is not None
+    assert last.latest_reference_ns is not None
+    assert first.earliest_reference_ns is not None
+    assert first.latest_reference_ns is not None
     for truth in possible_truths(rows):
         latest = max(truth)
         assert any(truth[index] == latest for index in last.candidates)
