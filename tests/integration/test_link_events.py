@@ -231,12 +231,11 @@ async def test_link_that_falls_silent_over_lldp_is_led_around(fabric: Fabric) ->
             await one.until(
                 lambda: any("leaf2:3-spine3:2" in str(found) for found in watch.state.findings)
             )
-            assert not running.keeper.failed_links
             cabled.cut("spine1:1")
             await one.settled(LINK)
             cabled.carrier.cables.update(never)
             await one.settled()
-            down = running.told(EventKind.LINK_DOWN)
-            assert len(down) == 1
-            assert down[0].message.startswith(f"{LINK}: LLDP: one way")
+            down = [event.message for event in running.told(EventKind.LINK_DOWN)]
+            assert any(one.startswith(f"{LINK}: LLDP: one way") for one in down)
+            assert not any(one.startswith("leaf2:3-spine3:2") for one in down)
         assert await cabled.park.is_as_desired()
