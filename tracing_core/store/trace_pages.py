@@ -67,7 +67,7 @@ _UPTO = "start_local_ns <= {upto:Int64}"
 def _start_of_recent(engine: Engine, parameters: dict[str, Parameter]) -> int | None:
     """Start of the oldest of the newest parts that a page's traces can begin with."""
     rows = engine.rows(
-        "SELECT min(start_local_ns), count() FROM (SELECT start_local_ns FROM trace_parts"
+        "SELECT min(start_local_ns), count() FROM (SELECT start_local_ns FROM trace_times"
         f" WHERE {_OF_TENANT} AND {_UPTO} ORDER BY start_local_ns DESC LIMIT {RECENT_PARTS})",
         parameters,
     )
@@ -84,7 +84,7 @@ def _among(
     )  # fmt: skip
     rows = engine.rows(
         "SELECT tenant, lower(hex(trace_id)) AS id, min(start_local_ns) AS first_ns"
-        f" FROM trace_parts WHERE {_OF_TENANT} AND trace_id IN (SELECT trace_id FROM trace_parts"
+        f" FROM trace_parts WHERE {_OF_TENANT} AND trace_id IN (SELECT trace_id FROM trace_times"
         f" WHERE {_OF_TENANT} AND {_UPTO} AND {recent})"
         f" GROUP BY tenant, trace_id HAVING {having}"
         " ORDER BY -first_ns, tenant, id LIMIT {limit:UInt32}",
