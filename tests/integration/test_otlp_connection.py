@@ -367,7 +367,7 @@ def test_the_port_may_be_ipv6(kept: Kept) -> None:
         server = OtlpServer(Ingest(kept), "::1")
     except OSError:
         pytest.skip("this machine has no IPv6")
-    with server, httpx.Client(trust_env=False) as client:
+    with server, httpx.Client(trust_env=False, timeout=60) as client:
         assert server.url == f"http://[::1]:{server.port}"
         response = client.post(
             f"{server.url}/v1/traces",

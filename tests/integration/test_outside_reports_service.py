@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def post(ingest: Ingest, *messages: ExportTraceServiceRequest) -> list[httpx.Response]:
-    with OtlpServer(ingest) as server, httpx.Client(trust_env=False) as client:
+    with OtlpServer(ingest) as server, httpx.Client(trust_env=False, timeout=60) as client:
         url = f"{server.url}/v1/traces"
         return [
             client.post(url, content=message.SerializeToString(), headers=PROTOBUF)

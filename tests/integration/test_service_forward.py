@@ -23,6 +23,7 @@ from tracing_core.ingest.log_format import LogRecord
 from tracing_core.model import ClockStatus, Correction
 from tracing_core.sdk import HostTracer, OtlpExport
 from tracing_core.service import create_app, make_ingest, serve_in_thread
+from tracing_core.service import forward as forward_module
 from tracing_core.service.forward import Forwarder, endpoint
 from tracing_core.service.forward_spool import ForwardSpool, FullPolicy
 from tracing_core.store import Store
@@ -191,7 +192,7 @@ def test_spans_pass_through_with_corrected_time_as_attributes(
     ):
         export.export(tracer.take())
         receiver.wait_for(1)
-        state = httpx.get(f"{service.url}/v1/forward", trust_env=False).json()
+        state = httpx.get(f"{service.url}/v1/forward", trust_env=False, timeout=60).json()
     tracer.shutdown()
     assert receiver.requests[0][0] == "/v1/traces"
     ((resource, span),) = receiver.spans()
@@ -248,17 +249,20 @@ def test_a_receiver_that_asks_for_patience_gets_the_request_again(
     assert forward.counters.repetition_count == 2
 
 
-def test_a_receiver_that_comes_late_gets_everything(receiver: Receiver, feed: Feed):
+def test_a_receiver_that_comes_late_gets_everything(
+    receiver: Receiver, feed: Feed, monkeypatch: pytest.MonkeyPatch
+):
     """No connection at first: the request waits and arrives when the receiver listens."""
+    monkeypatch.setattr(forward_module, "wait_s", lambda *_: 0.01)
     closed = Receiver()
     closed.close()
     forward = Forwarder(closed.url, table, feed.spool)
-    forward.url = f"{closed.url}/v1/traces"
     with forward:
         feed.offer(request())
+        pause = threading.Event()
         while not forward.counters.repetition_count:
-            pass
-        forward.url = f"{receiver.url}/v1/traces"
+            pause.wait(0.01)
+        forward._endpoint = f"{receiver.url}/v1/traces"
         receiver.wait_for(1)
     assert len(receiver.spans()) == 1
 
@@ -296,7 +300,7 @@ def test_senders_wait_where_the_policy_says_so(store: Store, receiver: Receiver,
     options = {"bytes_max": 1, "policy": FullPolicy.REFUSE_NEW}
     with (
         forwarding_service(store, tmp_path / "log", receiver.url, **options) as (service, forward),
-        httpx.Client(trust_env=False, headers=PROTOBUF) as client,
+        httpx.Client(trust_env=False, headers=PROTOBUF, timeout=60) as client,
         OtlpExport(endpoint=f"{service.url}/v1/traces") as export,
     ):
         post = f"{service.url}/v1/traces"
