@@ -145,7 +145,8 @@ def test_certificates_are_looked_at_where_switches_are_reached(tmp_path: Path) -
         load_fabric(path, check=NO_OPTIONS.check_deployable)
     line = len(TEXT.splitlines()) + 2
     assert [str(one) for one in checked(caught.value)] == [
-        f"{path}:{line}: controller.tls.certificate: {tmp_path}/tls/own.pem is none; expected a PEM file",
+        f"{path}:{line}: controller.tls.certificate: {tmp_path}/tls/own.pem is none; "
+        "expected a PEM file",
         f"{path}:{line}: controller.tls.key: {tmp_path}/tls/own.key: No such file or directory; "
         "expected a PEM file",
     ]
