@@ -8,23 +8,26 @@ otherwise.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Never
 
-from finsy import GNMIClient, GNMISubscription, GNMIUpdate, GRPCStatusCode
-from finsy.gnmiclient import GNMIClientError
+from finsy import GNMIUpdate
 
 from controller.access import Access, AccessError
 from controller.fabric import Fabric, LinkEnd, gnmi_address, programmed_switches
 from controller.keeper.backoff import Backoff
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.keeper import Keeper
+from controller.link_events.gnmi_session import GnmiError, GnmiSession
 from controller.link_events.gnmi_values import (
     OPER_STATUS,
     PORT_NUMBER_PATHS,
     down_reason,
     interface_of,
     is_about,
+    port_number,
     port_numbers,
 )
 from controller.link_events.link_watch import LinkWatch
@@ -33,12 +36,6 @@ from controller.p4channel import open_channel
 SOURCE = "gnmi"
 HEARTBEAT_S = 10.0
 """Between questions to a silent switch, and the longest wait for an answer."""
-_MISSING = (
-    GRPCStatusCode.NOT_FOUND,
-    GRPCStatusCode.INVALID_ARGUMENT,
-    GRPCStatusCode.UNIMPLEMENTED,
-)
-"""What servers answer where they do not have a path or a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +114,10 @@ class GnmiPorts:
         while True:
             try:
                 async with open_channel(address, self._access.tls) as channel:
-                    client = GNMIClient(address)
-                    await client.open(channel=channel)
-                    await self._session(switch, client, backoff)
-                error = "the switch has ended the subscription"
-            except GNMIClientError as problem:
-                error = problem.message or problem.code.name
+                    await self._session(switch, GnmiSession(channel), backoff)
             except TimeoutError:
                 error = "no answer"
-            except AccessError as problem:
+            except (GnmiError, AccessError) as problem:
                 error = str(problem)
             self._lost(switch, f"gNMI server {address}: {error}")
             await asyncio.sleep(backoff.wait_ns() / 1e9)
@@ -136,70 +128,71 @@ class GnmiPorts:
         if before.is_followed or not before.error:  # once until it works again
             self._on_event(Event(kind=EventKind.PORTS_UNKNOWN, switch=switch, message=error))
 
-    async def _session(self, switch: str, client: GNMIClient, backoff: Backoff) -> None:
-        """Until the subscription ends, or the switch does not answer any more."""
-        async with asyncio.timeout(self._heartbeat_s):
-            numbers = await _port_numbers(client)
-            subscription = client.subscribe()
-            subscription.on_change(OPER_STATUS)
-            async for update in subscription.synchronize():
-                self._take(switch, update, numbers)
-        backoff.reset()
-        self._states[switch] = GnmiState(is_followed=True)
-        self._on_event(Event(kind=EventKind.PORTS_KNOWN, switch=switch))
-        work = {
-            asyncio.create_task(self._read(switch, subscription, numbers)),
-            asyncio.create_task(self._beat(client)),
-        }
-        try:
-            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in work:
-                task.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
-            subscription.cancel()
-        for task in done:
-            task.result()
+    async def _session(self, switch: str, session: GnmiSession, backoff: Backoff) -> Never:
+        """Until the subscription ends, or the switch does not answer any more: an error tells."""
+        async with aclosing(session.changes(OPER_STATUS)) as changes:
+            async with asyncio.timeout(self._heartbeat_s):
+                numbers = await _port_numbers(session)
+                async for updates in changes:
+                    if updates is None:
+                        break
+                    self._take(switch, updates, numbers)
+            backoff.reset()
+            self._states[switch] = GnmiState(is_followed=True)
+            self._on_event(Event(kind=EventKind.PORTS_KNOWN, switch=switch))
+            work = {
+                asyncio.create_task(self._read(switch, changes, numbers)),
+                asyncio.create_task(self._beat(session)),
+            }
+            try:
+                done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in work:
+                    task.cancel()
+                await asyncio.gather(*work, return_exceptions=True)
+        raise done.pop().exception() or AssertionError("both go on until an error")
 
     async def _read(
-        self, switch: str, subscription: GNMISubscription, numbers: Mapping[str, int]
+        self,
+        switch: str,
+        changes: AsyncIterator[list[GNMIUpdate] | None],
+        numbers: Mapping[str, int],
     ) -> None:
-        async for update in subscription.updates():
-            self._take(switch, update, numbers)
+        async for updates in changes:
+            self._take(switch, updates or (), numbers)
 
-    async def _beat(self, client: GNMIClient) -> None:
+    async def _beat(self, session: GnmiSession) -> None:
         """A dead switch ends no stream: ask it something, time and again."""
         while True:
             await asyncio.sleep(self._heartbeat_s)
             async with asyncio.timeout(self._heartbeat_s):
                 try:
-                    await client.capabilities()
-                except GNMIClientError as error:
-                    if error.code not in _MISSING:
+                    await session.capabilities()
+                except GnmiError as error:
+                    if not error.is_missing:
                         raise
 
-    def _take(self, switch: str, update: GNMIUpdate, numbers: Mapping[str, int]) -> None:
-        name = interface_of(update)
-        number = numbers.get(name, int(name) if name.isdecimal() else None)
-        if number is None or not is_about(update, OPER_STATUS):
-            return
-        reason = down_reason(update)
-        if reason is not None:
-            port = LinkEnd(node=switch, port=number)
-            said = f"gNMI: {port}: {reason}"
-            self._links.port(port, source=f"{SOURCE} {switch}", up=not reason, reason=said)
+    def _take(self, switch: str, updates: Iterable[GNMIUpdate], numbers: Mapping[str, int]) -> None:
+        for update in updates:
+            name = interface_of(update)
+            number = numbers.get(name, port_number(name))
+            reason = down_reason(update) if is_about(update, OPER_STATUS) else None
+            if number is not None and reason is not None:
+                port = LinkEnd(node=switch, port=number)
+                said = f"gNMI: {port}: {reason}"
+                self._links.port(port, source=f"{SOURCE} {switch}", up=not reason, reason=said)
 
 
 async def _another_fabric(keeper: Keeper, seen: Fabric) -> None:
     await keeper.until(lambda: keeper.fabric is not seen)
 
 
-async def _port_numbers(client: GNMIClient) -> dict[str, int]:
+async def _port_numbers(session: GnmiSession) -> dict[str, int]:
     found: dict[str, int] = {}
     for path in PORT_NUMBER_PATHS:
         try:
-            found |= port_numbers(await client.get(path))
-        except GNMIClientError as error:
-            if error.code not in _MISSING:
+            found |= port_numbers(await session.get(path))
+        except GnmiError as error:
+            if not error.is_missing:
                 raise
     return found

@@ -6,9 +6,10 @@ the number where the server has one of them; where it has neither, an interface 
 number is that port.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from finsy import GNMIPath, GNMIUpdate
+from finsy.proto import gnmi
 
 OPER_STATUS = GNMIPath("interfaces/interface[name=*]/state/oper-status")
 PORT_NUMBER_PATHS = (
@@ -17,7 +18,24 @@ PORT_NUMBER_PATHS = (
 )
 """Those of the later path count more."""
 _UP = "UP"
-_SAYS_NOTHING = frozenset({"", "UNKNOWN"})
+_DOWN = frozenset({"DOWN", "TESTING", "DORMANT", "NOT_PRESENT", "LOWER_LAYER_DOWN"})
+"""openconfig-interfaces: oper-status. UNKNOWN, and whatever is no such state, says nothing."""
+_PORT_DIGITS_MAX = 10
+"""A port has 32 bits (P4Runtime clause 5.1)."""
+
+
+def updates_of(notification: gnmi.Notification) -> Iterator[GNMIUpdate]:
+    """Values and deletions of a notification, with whole paths (gNMI clause 2.1): its prefix holds
+    for all of them."""
+
+    def whole(path: gnmi.Path) -> GNMIPath:
+        return GNMIPath(gnmi.Path(elem=[*notification.prefix.elem, *path.elem]))
+
+    at_ns = notification.timestamp
+    for one in notification.update:
+        yield GNMIUpdate(timestamp=at_ns, path=whole(one.path), typed_value=one.val)
+    for path in notification.delete:
+        yield GNMIUpdate(timestamp=at_ns, path=whole(path), typed_value=None)
 
 
 def down_reason(update: GNMIUpdate) -> str | None:
@@ -28,19 +46,24 @@ def down_reason(update: GNMIUpdate) -> str | None:
     if update.typed_value is None:
         return "the interface is gone"
     status = text_of(update)
-    if status in _SAYS_NOTHING:
-        return None
-    return "" if status == _UP else f"oper-status {status}"
+    if status == _UP:
+        return ""
+    return f"oper-status {status}" if status in _DOWN else None
 
 
 def port_numbers(updates: Iterable[GNMIUpdate]) -> dict[str, int]:
     """Port numbers by interface name."""
     found: dict[str, int] = {}
     for update in updates:
-        text = text_of(update)
-        if text.isdecimal() and int(text):
-            found[interface_of(update)] = int(text)
+        number = port_number(text_of(update))
+        if number:
+            found[interface_of(update)] = number
     return found
+
+
+def port_number(text: str) -> int | None:
+    """The port that a text of digits means."""
+    return int(text) if text.isdecimal() and len(text) <= _PORT_DIGITS_MAX else None
 
 
 def interface_of(update: GNMIUpdate) -> str:
@@ -59,8 +82,9 @@ def is_about(update: GNMIUpdate, leaf: GNMIPath) -> bool:
 
 
 def text_of(update: GNMIUpdate) -> str:
-    """A scalar as text, whatever encoding the server has chosen."""
-    value = update.value
+    """A scalar as text, whatever encoding the server has chosen; empty where there is none."""
+    kind = None if update.typed_value is None else update.typed_value.WhichOneof("value")
+    value = None if kind is None else getattr(update.typed_value, kind)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return "" if value is None else str(value).strip('"').rpartition(":")[2]

@@ -17,6 +17,7 @@ from controller.link_events.gnmi_values import (
     interface_of,
     is_about,
     port_numbers,
+    updates_of,
 )
 from correction.model import ClockKind
 
@@ -72,16 +73,19 @@ STATUS = "interfaces/interface[name=eth7]/state/oper-status"
         (gnmi.TypedValue(json_ietf_val=b'"openconfig-interfaces:UP"'), ""),
         (gnmi.TypedValue(string_val="UNKNOWN"), None),
         (None, "the interface is gone"),
+        (gnmi.TypedValue(string_val="x\n" * 1_000), None),
+        (gnmi.TypedValue(), None),
     ],
-    ids=["up", "down", "lower", "absent", "prefixed", "unknown", "deleted"],
+    ids=["up", "down", "lower", "absent", "prefixed", "unknown", "deleted", "nonsense", "unset"],
 )
 def test_oper_status(value: gnmi.TypedValue | None, reason: str | None) -> None:
-    """RFC 8343's states as OpenConfig spells them, in any encoding; UNKNOWN says nothing."""
+    """RFC 8343's states as OpenConfig spells them, in any encoding; UNKNOWN says nothing, and
+    so does what is no state."""
     assert down_reason(update(STATUS, value)) == reason
 
 
 def test_numbers_of_ports_come_in_any_encoding() -> None:
-    """0 is no port number, and text is none."""
+    """0 is no port number, and neither are text, more digits than a port has, and nothing."""
     leaf = "interfaces/interface[name={}]/state/id"
     found = port_numbers(
         [
@@ -89,6 +93,8 @@ def test_numbers_of_ports_come_in_any_encoding() -> None:
             update(leaf.format("b"), gnmi.TypedValue(json_ietf_val=b"8")),
             update(leaf.format("c"), gnmi.TypedValue(string_val="none")),
             update(leaf.format("d"), gnmi.TypedValue(uint_val=0)),
+            update(leaf.format("e"), gnmi.TypedValue(string_val="9" * 5_000)),
+            update(leaf.format("f"), gnmi.TypedValue()),
         ]
     )
     assert found == {"a": 7, "b": 8}
@@ -103,3 +109,21 @@ def test_what_an_update_is_about() -> None:
     assert not is_about(update("interfaces/interface[name=eth7]/config", None), OPER_STATUS)
     assert interface_of(update(STATUS, up)) == "eth7"
     assert interface_of(update("system", up)) == ""
+
+
+def test_prefix_of_a_notification_holds_for_its_values_and_deletions() -> None:
+    """gNMI clause 2.1: most servers tell what all paths have in common once."""
+    notification = gnmi.Notification(
+        prefix=GNMIPath("interfaces/interface[name=eth7]").path,
+        update=[
+            gnmi.Update(
+                path=GNMIPath("state/oper-status").path, val=gnmi.TypedValue(string_val="UP")
+            )
+        ],
+        delete=[GNMIPath("state").path],
+    )
+    value, deletion = updates_of(notification)
+    assert str(value.path) == str(GNMIPath(STATUS))
+    assert down_reason(value) == ""
+    assert is_about(deletion, OPER_STATUS)
+    assert interface_of(deletion) == "eth7"
