@@ -96,7 +96,7 @@ class CablingWatch:
 
     def _follow(self, fabric: Fabric) -> None:
         """Another file is in force: findings stay until it was judged by."""
-        self._lldp_links = LldpLinks(fabric)
+        self._lldp_links = LldpLinks(fabric, self._lldp_links)
         if punts_lldp(fabric):
             ttl_s = round(self._interval_s * HOLD_ROUNDS) + 1
             self._rounds = Rounds(fabric, ttl_s=ttl_s, counters=self._counters)

@@ -78,6 +78,8 @@ class GnmiPorts:
         """By switch: its address, and who follows it."""
         self._states: dict[str, GnmiState] = {}
         self._without: tuple[str, ...] = ()
+        self._down: dict[LinkEnd, str] = {}
+        """Ports that are down, with the reason, whether they have a cable in the file or not."""
 
     @property
     def state(self) -> PortsState:
@@ -103,11 +105,14 @@ class GnmiPorts:
             if found.get(name) != address:
                 task.cancel()
                 del self._sessions[name], self._states[name]
+                self._down = {port: one for port, one in self._down.items() if port.node != name}
                 self._links.forget(f"{SOURCE} {name}")
         for name, one in found.items():
             if one is not None and name not in self._sessions:
                 self._states[name] = GnmiState(is_followed=False)
                 self._sessions[name] = (one, asyncio.create_task(self._keep_following(name, one)))
+        for port, reason in self._down.items():  # which may be another link's in this file
+            self._tell(port, reason)
 
     async def _keep_following(self, switch: str, address: str) -> None:
         backoff = Backoff(self._draw)
@@ -179,8 +184,15 @@ class GnmiPorts:
             reason = down_reason(update) if is_about(update, OPER_STATUS) else None
             if number is not None and reason is not None:
                 port = LinkEnd(node=switch, port=number)
-                said = f"gNMI: {port}: {reason}"
-                self._links.port(port, source=f"{SOURCE} {switch}", up=not reason, reason=said)
+                if reason:
+                    self._down[port] = reason
+                else:
+                    self._down.pop(port, None)
+                self._tell(port, reason)
+
+    def _tell(self, port: LinkEnd, reason: str) -> None:
+        said = f"gNMI: {port}: {reason}"
+        self._links.port(port, source=f"{SOURCE} {port.node}", up=not reason, reason=said)
 
 
 async def _another_fabric(keeper: Keeper, seen: Fabric) -> None:

@@ -18,14 +18,19 @@ _DEAD = (FindingKind.ONE_WAY, FindingKind.SILENT)
 class LldpLinks:
     """The links of one fabric over the rounds."""
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: Fabric, before: "LldpLinks | None" = None) -> None:
+        """before: under the file before, whose links are known as far as they are still there."""
         ours = {switch.name for switch in programmed_switches(fabric)}
         self._links: dict[str, Link] = {
             link.name: link for link in fabric.links if {link.a.node, link.b.node} <= ours
         }
-        self._heard: set[str] = set()
+        heard = set() if before is None else before._heard
+        dead = {} if before is None else before._dead
+        self._heard: set[str] = {name for name in heard if name in self._links}
         """Links that were right at least once."""
-        self._dead: dict[str, str] = {}
+        self._dead: dict[str, str] = {
+            name: reason for name, reason in dead.items() if name in self._links
+        }
 
     def judge(self, cabling: Cabling) -> dict[str, str]:
         """Dead links and why; one that cannot be looked at now stays what it was."""

@@ -13,7 +13,7 @@ import pytest
 from controller.access import DEFAULT_ACCESS, Access, Tls
 from controller.cabling.watch import CablingWatch
 from controller.entries import Entry, Group, GroupRef, MemberRef, TableEntry
-from controller.fabric import Fabric
+from controller.fabric import Fabric, LinkEnd
 from controller.fabric_generate import leaf_spine
 from controller.findings import Findings, Target
 from controller.keeper.events import Event, EventKind
@@ -186,6 +186,27 @@ async def test_gnmi_server_that_comes_and_goes(fabric: Fabric) -> None:
             await one.settled()
             assert not one.ports.state.by_switch
         assert await switches.is_as_desired()
+
+
+@in_grpc_loop
+async def test_port_that_was_down_before_the_file_had_a_cable_there(fabric: Fabric) -> None:
+    """ON_CHANGE tells a state once: a file that moves a link to that port knows of it."""
+    moved = replace(
+        fabric,
+        links=tuple(
+            replace(one, a=LinkEnd(node="leaf1", port=4)) if one.name == LINK else one
+            for one in fabric.links
+        ),
+    )
+    async with park(fabric) as switches, gnmi_switch(UP | {4: "DOWN"}) as server:
+        addresses = {"leaf1": server.address}
+        async with followed(switches, with_gnmi(fabric, addresses)) as one:
+            await one.until(lambda: one.ports.state.by_switch["leaf1"].is_followed)
+            await one.settled()
+            one.running.keeper.replace_fabric(with_gnmi(moved, addresses))
+            await one.settled("leaf1:4-spine1:1")
+            server.set_port(4, "UP")
+            await one.settled()
 
 
 @in_grpc_loop

@@ -89,6 +89,10 @@ class GnmiSwitch(gnmi_grpc.gNMIServicer):
             ]
         )
 
+    async def Set(self, request: Any, context: Any) -> gnmi.SetResponse:
+        """Nothing can be set."""
+        return await context.abort(grpc.StatusCode.UNIMPLEMENTED, "read only")
+
     async def Subscribe(
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[gnmi.SubscribeResponse]:

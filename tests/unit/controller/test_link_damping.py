@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """When links are down, up again, and kept down."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.cabling.check import Cabling, Finding, FindingKind, LinkState
@@ -138,3 +140,17 @@ def test_switch_that_hears_nothing_at_all_fails_no_link() -> None:
     of_spine = [name for name in BETWEEN if "spine1" in name]
     assert len(of_spine) == 2
     assert links.judge(cabling(*of_spine)) == {}
+
+
+def test_another_file_forgets_neither_dead_links_nor_those_that_were_heard() -> None:
+    """A change of something else puts no dead link back into use; a link that is gone is forgotten,
+    and counts as never heard when it comes again."""
+    links = LldpLinks(FABRIC)
+    links.judge(cabling())
+    dead = links.judge(cabling(LINK))
+    again = LldpLinks(replace(FABRIC, name="other"), links)
+    assert again.judge(cabling(LINK)) == dead
+    assert again.judge(cabling()) == {}
+    assert again.judge(cabling(LINK)) == dead
+    without = replace(FABRIC, links=tuple(one for one in FABRIC.links if one.name != LINK))
+    assert LldpLinks(FABRIC, LldpLinks(without, again)).judge(cabling(LINK)) == {}
