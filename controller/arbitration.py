@@ -13,6 +13,7 @@ ELECTION_ID = 1_000
 """Election id of a controller that is given none."""
 ELECTION_ID_MAX = (1 << 64) - 1
 _TERM_SHIFT = 64
+_BID_MAX = (1 << 128) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ def next_bid(own: int, highest: int) -> int:
     """
     if own >= highest:
         return own
-    return ((highest >> _TERM_SHIFT) + 1 << _TERM_SHIFT) + own
+    return min(((highest >> _TERM_SHIFT) + 1 << _TERM_SHIFT) + own, _BID_MAX)
 
 
 def show_election_id(bid: int) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from finsy.proto import p4r
 
+from controller.p4info_decode import CodecError
+
 
 @dataclass(frozen=True, slots=True)
 class CounterKey:
@@ -18,8 +20,11 @@ class CounterKey:
 
 
 def counted_entry(entity: p4r.Entity, tables: Mapping[int, str]) -> tuple[CounterKey, int]:
-    """The entry of a direct counter and its packets; tables: names by id."""
+    """The entry of a direct counter and its packets; tables: names by id. CodecError for what is
+    none of them."""
     entry = entity.direct_counter_entry.table_entry
+    if entry.table_id not in tables:
+        raise CodecError("the switch answered with something else than the counters asked for")
     fields = sorted(field.SerializeToString(deterministic=True) for field in entry.match)
     key = CounterKey(tables[entry.table_id], entry.priority, b"".join(fields))
     return key, entity.direct_counter_entry.data.packet_count

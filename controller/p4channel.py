@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import finsy as fy
 import grpc
 from finsy.proto import p4r, p4r_grpc
+from google.protobuf.message import DecodeError
 
 from controller.access import Tls, read_certificate
 
@@ -78,6 +79,7 @@ class P4Channel:
         try:
             with self._call("GetForwardingPipelineConfig"):
                 reply = await self._stub.GetForwardingPipelineConfig(request, timeout=deadline_s)
+                _require_message(reply)
         except fy.P4ClientError as error:
             if error.is_pipeline_missing:
                 return None
@@ -99,6 +101,7 @@ class P4Channel:
         found: list[p4r.Entity] = []
         with self._call("Read"):
             async for reply in self._stub.Read(request, timeout=RPC_DEADLINE_S):
+                _require_message(reply)
                 found += reply.entities
         return found
 
@@ -122,8 +125,8 @@ class P4Channel:
         """Turns gRPC's errors into finsy's."""
         try:
             yield
-        except grpc.RpcError as error:
-            raise fy.P4ClientError(error, name, msg=request) from None
+        except grpc.aio.AioRpcError as error:
+            raise _client_error(error, name, request) from None
         except grpc.aio.UsageError:
             if self._closed:
                 raise ChannelClosedError from None
@@ -133,6 +136,31 @@ class P4Channel:
             if self._closed and task is not None and not task.cancelling():
                 raise ChannelClosedError from None  # the call was cancelled, not its task
             raise
+
+
+def _require_message(reply: object | None) -> None:
+    """gRPC gives None for what it cannot parse."""
+    if reply is None:
+        raise _plain_error(grpc.StatusCode.INTERNAL, "its answer is no P4Runtime message")
+
+
+def _client_error(
+    error: grpc.aio.AioRpcError, name: str, request: p4r.WriteRequest | None
+) -> fy.P4ClientError:
+    """finsy's error; without details, where those of the switch cannot be read or name no error."""
+    try:
+        found = fy.P4ClientError(error, name, msg=request)
+        if found.code is not fy.GRPCStatusCode.OK:
+            return found
+    except (DecodeError, ValueError, IndexError):  # no status, unknown codes, too many of them
+        pass
+    return fy.P4ClientError(_plain_error(error.code(), error.details() or ""), name)
+
+
+def _plain_error(code: grpc.StatusCode, message: str) -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(
+        code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=message, debug_error_string=""
+    )
 
 
 def open_channel(

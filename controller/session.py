@@ -217,7 +217,7 @@ class SwitchSession:
         )
         with wrapped(self.name):
             found = await self._channel.read(request)
-        return dict(counted_entry(entity, ids) for entity in found)
+            return dict(counted_entry(entity, ids) for entity in found)
 
     async def write(self, batch: list[Update]) -> None:
         """Carry out updates that do not depend on each other, in one request.

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import finsy as fy
-from finsy.p4client import P4RpcStatus
-from finsy.proto import U128, p4r
+from finsy.proto import U128, p4r, rpc_code
 
 from controller.arbitration import Arbitration
 from controller.p4channel import P4Channel
@@ -109,11 +108,11 @@ class SwitchStream:
             case "arbitration":
                 if self._arbitrations.qsize() >= ARBITRATION_COUNT_MAX:
                     raise SwitchError(switch=self._name, message="too many arbitration messages")
-                status = P4RpcStatus.from_status(message.arbitration.status)
+                code = message.arbitration.status.code
                 self._arbitrations.put_nowait(
                     Arbitration(
-                        is_primary=status.code is fy.GRPCStatusCode.OK,
-                        has_primary=status.code is not fy.GRPCStatusCode.NOT_FOUND,
+                        is_primary=code == rpc_code.OK,
+                        has_primary=code != rpc_code.NOT_FOUND,
                         highest_election_id=U128.decode(message.arbitration.election_id),
                     )
                 )
