@@ -37,13 +37,20 @@ class WrittenDelays:
             self._node_ids[name]: offset
             for name, offset in (residence_offset_scaled_ns or {}).items()
         }
+        self._newest_ns = 0
         self._open: dict[tuple[int, int], tuple[int, int]] = {}
         self._closed: list[tuple[int, int, int, int, int]] = []
 
     def follow(
         self, node_ids: Mapping[str, int], residence_offset_scaled_ns: Mapping[str, int]
     ) -> None:
-        """Another description is in force; what was recorded of nodes that are gone stays."""
+        """Another description is in force; what was recorded of nodes that are gone stays, and that
+        of a switch with another id goes on under that, since the record is by name."""
+        known = self._node_ids
+        moved = {known[name]: node for name, node in node_ids.items() if name in known}
+        self._open = {(moved.get(at, at), port): one for (at, port), one in self._open.items()}
+        self._closed = [(moved.get(row[0], row[0]), *row[1:]) for row in self._closed]
+        self._offsets = {moved.get(at, at): one for at, one in self._offsets.items()}
         self._node_ids.update(node_ids)
         self._offsets.update(
             {node_ids[name]: offset for name, offset in residence_offset_scaled_ns.items()}
@@ -54,11 +61,16 @@ class WrittenDelays:
         for node, port, value, start, end in before.rows.tolist():
             if end == END_OF_TIME_NS:
                 self._open[node, port] = (value, start)
+                self._newest_ns = max(self._newest_ns, start)
             else:
                 self._closed.append((node, port, value, start, end))
+                self._newest_ns = max(self._newest_ns, end)
 
     def record(self, in_force: Mapping[str, Mapping[int, int]], now_collector_ns: int) -> int:
         """The switches named hold exactly these values from now on; how many ports changed."""
+        if now_collector_ns < self._newest_ns:
+            self._cut(now_collector_ns)
+        self._newest_ns = now_collector_ns
         changes = 0
         for switch, ports in in_force.items():
             node = self._node_ids[switch]
@@ -68,12 +80,20 @@ class WrittenDelays:
         del self._closed[: max(0, len(self._closed) - ROWS_MAX)]
         return changes
 
+    def _cut(self, now_ns: int) -> None:
+        """The clock was set back: what was recorded as later than now is yet to come."""
+        self._closed = [(*row[:4], min(row[4], now_ns)) for row in self._closed if row[3] < now_ns]
+        self._open = {
+            key: (value, min(start, now_ns)) for key, (value, start) in self._open.items()
+        }
+
     def _set(self, key: tuple[int, int], value: int | None, now_ns: int) -> bool:
         before = self._open.get(key)
         if before is not None:
             if before[0] == value:
                 return False
-            self._closed.append((*key, before[0], before[1], now_ns))
+            if before[1] < now_ns:
+                self._closed.append((*key, before[0], before[1], now_ns))
             del self._open[key]
         elif value is None:
             return False
@@ -121,9 +141,11 @@ def _line(record: dict[str, object]) -> str:
 
 
 def write_link_delays(path: Path, written: WrittenDelays) -> None:
-    """Write the record."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    """Replace the record, so that one that is cut off in the middle leaves the one before."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(line + "\n" for line in written.lines())
+    new.replace(path)
 
 
 def read_link_delays(path: Path, node_ids: Mapping[str, int]) -> Injected:

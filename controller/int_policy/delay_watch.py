@@ -62,6 +62,9 @@ class DelayWatch:
         self._now_ns = now_collector_ns
         self._plan = LinkDelayPlan()
         self._problem = ""
+        self._record_problem = ""
+        self._unwritten = False
+        """What the record holds is not in its file yet."""
 
     async def __call__(self, keeper: Keeper) -> None:
         """Until cancelled."""
@@ -94,11 +97,18 @@ class DelayWatch:
             except FileNotFoundError:
                 pass
             except (OSError, PtpLogError) as error:
-                kept = self._record.with_name(f"{self._record.name}.old")
-                message = f"{error}; a new record begins, and the old one is {kept}"
-                self._record.replace(kept)
-                self._on_event(Event(kind=EventKind.LINK_DELAYS_REFUSED, message=message))
+                self._refused(f"{error}; {self._set_aside(self._record)}")
         return written
+
+    def _set_aside(self, record: Path) -> str:
+        """A record that cannot be read makes room for a new one, or stays and there is none."""
+        kept = record.with_name(f"{record.name}.old")
+        try:
+            record.replace(kept)
+        except OSError as error:
+            self._record = None
+            return f"nothing is recorded, since it cannot become {kept}: {_said(error)}"
+        return f"a new record begins, and the old one is {kept}"
 
     def _load(self, fabric: Fabric) -> None:
         """A file that cannot be read leaves the plan as it is: it ends by itself."""
@@ -109,12 +119,15 @@ class DelayWatch:
         except FileNotFoundError:
             self._plan = LinkDelayPlan(switches=clocks)
         except OSError as error:
-            problem = f"{self._path}: {os.strerror(error.errno or 0)}"
+            problem = f"{self._path}: {_said(error)}"
         except PtpLogError as error:
             problem = str(error)
         if problem and problem != self._problem:
-            self._on_event(Event(kind=EventKind.LINK_DELAYS_REFUSED, message=problem))
+            self._refused(problem)
         self._problem = problem
+
+    def _refused(self, message: str) -> None:
+        self._on_event(Event(kind=EventKind.LINK_DELAYS_REFUSED, message=message))
 
     def _tell(
         self, before: Mapping[str, Mapping[int, int]] | None, now: Mapping[str, Mapping[int, int]]
@@ -135,12 +148,29 @@ class DelayWatch:
             and one.held is not None
             and one.held.entries is not None
         }
-        changes = written.record(held, self._now_ns())
-        if changes and self._record is not None:
-            write_link_delays(self._record, written)
+        if written.record(held, self._now_ns()):
+            self._unwritten = True
+        if self._unwritten and self._record is not None:
+            self._write(self._record, written)
         self.state = DelayState(
             in_force=sum(map(len, in_force.values())), held=sum(map(len, held.values()))
         )
+
+    def _write(self, record: Path, written: WrittenDelays) -> None:
+        """A disk that is full or read-only ends nothing: it is tried again at the next look."""
+        try:
+            write_link_delays(record, written)
+        except OSError as error:
+            problem = f"{record}: {_said(error)}; it is tried again"
+            if problem != self._record_problem:
+                self._refused(problem)
+            self._record_problem = problem
+        else:
+            self._unwritten, self._record_problem = False, ""
+
+
+def _said(error: OSError) -> str:
+    return os.strerror(error.errno or 0)
 
 
 def _by_port(delays: Mapping[str, Mapping[int, int]]) -> dict[tuple[str, int], int]:

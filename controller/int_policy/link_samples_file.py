@@ -15,7 +15,7 @@ from controller.keeper.file_watch import Print, fingerprint
 
 VERSION = 1
 STALE_NS = 10_000_000_000
-"""Older counts say nothing any more: all links are quiet."""
+"""Older counts, and those of so far ahead, say nothing: all links are quiet."""
 TEXT_BYTES_MAX = 64 << 20
 
 
@@ -52,7 +52,10 @@ def read_link_samples(path: Path) -> LinkSamples:
             raise LinkSamplesError(f"{path}: version: expected {VERSION}")
         pairs = {str(name): int(count) for name, count in document["pairs"].items()}
         end_ns = int(document["window_end_collector_ns"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        *(ValueError, KeyError, TypeError, AttributeError),
+        *(OverflowError, RecursionError),  # Infinity, and thousands of brackets
+    ) as error:
         expected = "version, window_end_collector_ns and pairs"
         raise LinkSamplesError(f"{path}: expected {expected}") from error
     return LinkSamples(window_end_collector_ns=end_ns, pairs=pairs)
@@ -86,7 +89,7 @@ class QuietLinksFile:
         if seen != self._seen:
             self._seen = seen
             self._load()
-        if self._pairs and self._now_ns() - self._end_ns > STALE_NS:
+        if self._pairs and abs(self._now_ns() - self._end_ns) > STALE_NS:
             self._pairs = self._quiet.step({})
         return self._pairs
 

@@ -162,6 +162,38 @@ async def test_switch_that_is_no_transparent_clock_any_more_loses_its_delays(
     assert EventKind.LINK_DELAYS_REFUSED in told  # the engine still publishes for that switch
 
 
+@in_grpc_loop
+async def test_record_that_cannot_be_written_ends_nothing(fabric: Fabric, tmp_path: Path) -> None:
+    """Said once, tried again; one that can neither be read nor moved away is left alone."""
+    plan, clock, told = tmp_path / "plan.jsonl", Clock(), list[str]()
+    folder = tmp_path / "record"
+    write_delay_plan(plan, LinkDelayPlan(delays=(delay("leaf1", 5, 1 << 40),)))
+
+    def watch_of(record: Path) -> DelayWatch:
+        return DelayWatch(
+            plan,
+            record,
+            lambda event: told.append(event.message),
+            interval_s=INTERVAL_S,
+            now_collector_ns=clock,
+        )
+
+    missing = watch_of(folder / "link_delays.jsonl")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{", encoding="utf-8")
+    (tmp_path / "broken.jsonl.old" / "full").mkdir(parents=True)
+    stuck = watch_of(broken)
+    async with park(fabric) as switches, kept(switches, companions=[missing, stuck]):
+        await until(lambda: missing.state.held == 1 == stuck.state.held)
+        refused = f"{folder / 'link_delays.jsonl'}: No such file or directory; it is tried again"
+        await until(lambda: refused in told)
+        folder.mkdir()
+        await until((folder / "link_delays.jsonl").exists)
+        assert told.count(refused) == 1
+    assert [one for one in told if "nothing is recorded" in one]
+    assert broken.read_text(encoding="utf-8") == "{"
+
+
 def test_plan_survives_its_file(tmp_path: Path) -> None:
     """Values, their basis and their ends."""
     path = tmp_path / "plan.jsonl"

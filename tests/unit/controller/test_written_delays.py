@@ -45,6 +45,47 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         jsonschema.validate(json.loads(line), schema)
 
 
+def test_a_clock_that_is_set_back_leaves_a_record_that_can_be_read(tmp_path: Path) -> None:
+    """What was recorded of times that are still to come is taken back, at the start too."""
+    path = tmp_path / "link_delays.jsonl"
+    written = WrittenDelays(_NODES)
+    written.record({"leaf1": {1: 5, 2: 9}}, 100)
+    written.record({"leaf1": {1: 6, 2: 9}}, 200)
+    written.record({"leaf1": {1: 7, 2: 9}}, 300)
+    written.record({"leaf1": {1: 8, 2: 9}}, 150)
+    expected = [
+        (1, 1, 5, 100, 150),
+        (1, 1, 8, 150, END_OF_TIME_NS),
+        (1, 2, 9, 100, END_OF_TIME_NS),
+    ]
+    write_link_delays(path, written)
+    assert sorted(read_link_delays(path, _NODES).rows.tolist()) == expected
+    again = WrittenDelays(_NODES)
+    again.resume(read_link_delays(path, _NODES))
+    again.record({"leaf1": {2: 9}}, 120)
+    write_link_delays(path, again)
+    assert sorted(read_link_delays(path, _NODES).rows.tolist()) == [
+        (1, 1, 5, 100, 120),
+        (1, 2, 9, 100, END_OF_TIME_NS),
+    ]
+
+
+def test_a_switch_with_another_node_id_goes_on_under_that(tmp_path: Path) -> None:
+    """The record is by name; two that swap their ids swap nothing else."""
+    path = tmp_path / "link_delays.jsonl"
+    written = WrittenDelays(_NODES, {"leaf1": 3, "spine2": -5})
+    written.record({"leaf1": {1: 5}, "spine2": {1: 6}}, 100)
+    swapped = {"leaf1": 102, "spine2": 1}
+    written.follow(swapped, {"leaf1": 3, "spine2": -5})
+    written.record({"leaf1": {}, "spine2": {1: 6}}, 200)
+    write_link_delays(path, written)
+    found = read_link_delays(path, swapped)
+    assert sorted(found.rows.tolist()) == [(1, 1, 6, 100, END_OF_TIME_NS), (102, 1, 5, 100, 200)]
+    assert found.residence_offset_scaled_ns == {1: -5, 102: 3}
+    written.follow({"leaf1": 50, "spine2": 1}, {})
+    assert {json.loads(line).get("switch") for line in written.lines()} == {None, *_NODES}
+
+
 def test_a_value_in_force_has_no_end(tmp_path: Path) -> None:
     """null, in the file."""
     found = _read(tmp_path, _HEADER, json.dumps(_SPAN | {"to_collector_ns": None}))

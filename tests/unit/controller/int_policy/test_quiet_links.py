@@ -70,7 +70,27 @@ def test_file_is_followed_and_grows_stale(tmp_path: Path) -> None:
     assert links.busy_count == 0
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version":2}', '{"version":1,"pairs":[]}'])
+def test_window_far_ahead_says_nothing(tmp_path: Path) -> None:
+    """A clock that was set back must not keep links from being probed until it has caught up."""
+    path, now_ns = tmp_path / "link_samples.json", 3_600_000_000_000
+    links = QuietLinksFile(path, lambda event: None, now_collector_ns=lambda: now_ns)
+    for window in range(BUSY_WINDOWS):
+        found = LinkSamples(window_end_collector_ns=now_ns, pairs={"a": BUSY_PAIRS + window})
+        path.write_bytes(link_samples_text(found))
+        links()
+    assert links.busy_count == 1
+    now_ns = 0
+    assert links() == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", "{", "[]", '{"version":2}', '{"version":1,"pairs":[]}', "[" * 100_000],
+        '{"version":1,"window_end_collector_ns":"1","pairs":{"a":Infinity}}',
+        '{"version":1,"window_end_collector_ns":1e999,"pairs":{}}',
+    ],
+)
 def test_wrong_files_are_refused(tmp_path: Path, text: str) -> None:
     """Whatever is wrong with them, the error names the file."""
     path = tmp_path / "x.json"
