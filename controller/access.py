@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.arbitration import ELECTION_ID
+from controller.plain_file import require_plain_file
 
 
 class AccessError(Exception):
@@ -47,6 +48,7 @@ DEFAULT_ACCESS = Access()
 def read_certificate(path: Path) -> bytes:
     """The bytes of a PEM file; AccessError when it cannot be read or is none."""
     try:
+        require_plain_file(path)
         text = path.read_bytes()
     except OSError as error:
         raise AccessError(f"{path}: {error.strerror}") from error

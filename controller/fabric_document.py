@@ -5,12 +5,14 @@ Lists of sections are put one after the other, the including file's own first; a
 stands in one file only. What is wrong is told by file, line and key as they stand there.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.fabric import FABRIC_VERSION, FabricFault
 from controller.fabric_schema import fabric_schema, shown
+from controller.plain_file import require_plain_file
 from controller.yaml_positions import KeyPath, PlainValue, YamlDocument, format_key, parse_yaml
 
 INCLUDE = "include"
@@ -101,8 +103,15 @@ def document_of(text: str, name: str) -> FabricDocument:
     return _Reader().read(text, name)
 
 
-def _text_of(path: Path) -> "str | _Unreadable":
+def _real(path: Path) -> Path:
+    """Where links lead; a link that leads to itself is what it is, and cannot be read."""
+    return Path(os.path.realpath(path))
+
+
+def _text_of(path: Path, *, is_included: bool = False) -> "str | _Unreadable":
     try:
+        if is_included:
+            require_plain_file(path)
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
@@ -141,8 +150,8 @@ class _Reader:
                 broken=main.document.broken,
                 _main=main,
             )
-        self._included_at[path.resolve()] = f"{name}, the file itself"
-        self._add(main, (path.resolve(),))
+        self._included_at[_real(path)] = f"{name}, the file itself"
+        self._add(main, (_real(path),))
         return FabricDocument(
             value=self._value,
             faults=self._faults,
@@ -250,7 +259,7 @@ class _Reader:
     def _include_file(
         self, file: _File, path: Path, at: KeyPath, ancestors: tuple[Path, ...]
     ) -> None:
-        real = path.resolve()
+        real = _real(path)
         if real in ancestors:
             self._fault(
                 file, at, f"{path} includes itself by way of this file; expected no such circle"
@@ -268,7 +277,7 @@ class _Reader:
             return
         line = file.document.line_of(at)
         self._included_at[real] = f"{file.name}:{line}"
-        text = _text_of(path)
+        text = _text_of(path, is_included=True)
         if isinstance(text, _Unreadable):
             self._lost(file, at, f"{path}: {text.message}")
             return

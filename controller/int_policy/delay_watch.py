@@ -6,7 +6,6 @@ the switches held when is recorded, so that the engine can take it off again.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.file_watch import fingerprint
 from controller.keeper.keeper import Keeper
 from controller.keeper.phases import Phase
+from controller.plain_file import require_plain_file
 from controller.ptp_entries import residence_offset_scaled
 from controller.ptp_log import PtpLogError
 from controller.transparent_clock import LinkDelayPlan
@@ -93,6 +93,7 @@ class DelayWatch:
         written = WrittenDelays(_node_ids(fabric), _offsets(fabric))
         if self._record is not None:
             try:
+                require_plain_file(self._record)
                 written.resume(read_link_delays(self._record, _node_ids(fabric)))
             except FileNotFoundError:
                 pass
@@ -115,6 +116,7 @@ class DelayWatch:
         clocks = transparent_clocks(fabric)
         problem = ""
         try:
+            require_plain_file(self._path)
             self._plan = read_delay_plan(self._path, clocks)
         except FileNotFoundError:
             self._plan = LinkDelayPlan(switches=clocks)
@@ -170,7 +172,7 @@ class DelayWatch:
 
 
 def _said(error: OSError) -> str:
-    return os.strerror(error.errno or 0)
+    return error.strerror or str(error)
 
 
 def _by_port(delays: Mapping[str, Mapping[int, int]]) -> dict[tuple[str, int], int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from controller.int_policy.quiet_links import QuietLinks
 from controller.keeper.events import Event, EventKind, OnEvent
 from controller.keeper.file_watch import Print, fingerprint
+from controller.plain_file import require_plain_file
 
 VERSION = 1
 STALE_NS = 10_000_000_000
@@ -96,6 +97,7 @@ class QuietLinksFile:
     def _load(self) -> None:
         problem = ""
         try:
+            require_plain_file(self._path)
             found = read_link_samples(self._path)
         except FileNotFoundError:
             self._pairs = self._quiet.step({})

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from controller.fabric import Fabric, FabricError
 from controller.fabric_file import load_fabric_and_paths
 from controller.fabric_treatment import unequal_treatment
 from controller.keeper.events import FAULTS, Event, EventKind, OnEvent, event_line
-from controller.keeper.file_watch import fingerprint
+from controller.keeper.file_watch import Print, fingerprint
 from controller.keeper.keeper import Keeper, KeeperOptions
 from controller.keeper.status import (
     EventCounts,
@@ -29,6 +30,7 @@ from controller.keeper.status import (
     status_json,
 )
 from controller.pipeline import load_pipeline
+from controller.plain_file import require_plain_file
 from controller.session import program_schema
 from tempotrace.commands.addresses import host_and_port
 from tempotrace.commands.deploy_companions import Companions
@@ -53,12 +55,13 @@ def keep_fabric(
     as_json: bool,
 ) -> None:
     """Keep the fabric; returns on SIGINT and SIGTERM."""
+    files = _Files(path, paths, fingerprint(paths))  # what changes from now on is followed
     with ExitStack() as stack:
         writers = [_writer(sys.stdout, as_json=as_json)]
         if log is not None:
             stream = stack.enter_context(log.open("ab", buffering=0))
             writers.append(EventFile(log, stream, complain=partial(typer.echo, err=True)).write)
-        asyncio.run(_keep(path, fabric, paths, options, metrics, companions, writers))
+        asyncio.run(_keep(files, fabric, options, metrics, companions, writers))
 
 
 def _writer(stream: TextIO, *, as_json: bool) -> OnEvent:
@@ -77,9 +80,8 @@ def _writer(stream: TextIO, *, as_json: bool) -> OnEvent:
 
 
 async def _keep(
-    path: Path,
+    files: "_Files",
     fabric: Fabric,
-    paths: tuple[Path, ...],
     options: KeeperOptions,
     metrics: str | None,
     companions: Companions,
@@ -113,7 +115,7 @@ async def _keep(
         return keeper_state(keeper, counts.counts, beside.state)
 
     with _endpoint(metrics, state, loop):
-        watching = asyncio.ensure_future(_follow_file(path, paths, keeper, reload, on_event))
+        watching = asyncio.ensure_future(_follow_file(files, keeper, reload, on_event))
         try:
             await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -125,34 +127,58 @@ async def _keep(
                 raise error
 
 
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The description, it and all that it includes, and how these were when it was read."""
+
+    path: Path
+    paths: tuple[Path, ...]
+    print: Print
+
+
 async def _follow_file(
-    path: Path,
-    paths: tuple[Path, ...],
+    files: _Files,
     keeper: Keeper,
     reload: asyncio.Event,
     on_event: OnEvent,
 ) -> None:
-    """Load the description again when it changes, or on SIGHUP; a wrong one changes nothing."""
-    seen = fingerprint(paths)
+    """Load the description again when it changes, or on SIGHUP; a wrong one changes nothing.
+
+    A file that has changed is read when two looks in a row find the same, and what was read while
+    it changed does not count: half of a file may be a fabric as well.
+    """
+    path, paths = files.path, files.paths
+    loaded = last = files.print
     while True:
         with suppress(TimeoutError):
             await asyncio.wait_for(reload.wait(), WATCH_INTERVAL_S)
         now = fingerprint(paths)
-        if not reload.is_set() and now == seen:
+        is_still, last = now == last, now
+        if not reload.is_set() and (now == loaded or not is_still):
             continue
         reload.clear()
-        seen = now
-        try:
-            fabric, found = await asyncio.to_thread(
-                load_fabric_and_paths, path, check=unequal_treatment
-            )
-        except (FabricError, OSError) as error:
-            message = "; ".join(str(error).splitlines())
-            on_event(Event(kind=EventKind.FABRIC_REFUSED, message=message))
+        outcome = await asyncio.to_thread(_load_again, path)
+        if fingerprint(paths) != now:
             continue
+        loaded = now
+        if isinstance(outcome, str):
+            on_event(Event(kind=EventKind.FABRIC_REFUSED, message=outcome))
+            continue
+        fabric, found = outcome
         if found != paths:
-            paths, seen = found, fingerprint(found)
+            paths = found
+            last = loaded = fingerprint(found)
         keeper.replace_fabric(fabric)
+
+
+def _load_again(path: Path) -> tuple[Fabric, tuple[Path, ...]] | str:
+    """The fabric and its files, or why there is none: a pipe can be read once only, say."""
+    try:
+        if path.exists() and not path.is_dir():
+            require_plain_file(path)
+        return load_fabric_and_paths(path, check=unequal_treatment)
+    except (FabricError, OSError) as error:
+        return "; ".join(str(error).splitlines())
 
 
 @contextmanager

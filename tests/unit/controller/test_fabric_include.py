@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fabric in several files: sections put together, errors told by the file that has them."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,15 @@ def test_a_file_cut_into_parts_is_the_same_fabric(
     text += f"include: [{', '.join(f'{name}.yaml' for name in files)}]\n" if files else ""
     path = write(tmp_path_factory.mktemp("parts"), fabric=text, **files)
     assert load_fabric(path) == FABRIC
+
+
+def test_an_included_pipe_or_a_link_to_itself_is_an_error_and_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    """The file is read again and again while a controller runs."""
+    path = write(tmp_path, fabric=without("links") + "include: [a.yaml, b.yaml]\n")
+    os.mkfifo(tmp_path / "a.yaml")
+    (tmp_path / "b.yaml").symlink_to("b.yaml")
+    messages = [one.message for one in file_faults(path)]
+    assert any("a.yaml: Not a regular file" in one for one in messages)
+    assert any("b.yaml: Too many levels of symbolic links" in one for one in messages)
