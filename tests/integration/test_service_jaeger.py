@@ -192,3 +192,19 @@ def test_grafana_finds_the_paths_that_it_calls(client: httpx.Client) -> None:
     for path in ("/api/services", "/api/services/{service}/operations", "/api/traces",
                  "/api/traces/{trace}", "/api/dependencies"):  # fmt: skip
         assert path in paths
+
+
+@pytest.mark.parametrize("tags", ['{"a":"\\ud800"}', '{"\\udfff":"1"}'])
+def test_a_tag_with_half_a_character_is_refused(client: httpx.Client, tags: str) -> None:
+    """JSON can write half of a surrogate pair, which no attribute can hold."""
+    response = client.get("/api/traces", params={"service": "gateway", "tags": tags})
+    assert response.status_code == 400, response.text
+    assert response.json()["errors"][0]["msg"].startswith("tags: ")
+
+
+def test_a_window_of_dependencies_beyond_all_stamps_holds_them_all(client: httpx.Client) -> None:
+    """13 digits of milliseconds reach beyond 2^63 ns, at either end."""
+    everything = data(client, "/api/dependencies")
+    assert everything
+    window = {"endTs": 9_999_999_999_999, "lookback": 9_999_999_999_999}
+    assert data(client, "/api/dependencies", **window) == everything

@@ -156,3 +156,40 @@ keys = st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(), st.floats(allow_na
 def test_a_cursor_reads_as_what_it_was_made_of(kind: str, key: tuple[int, str, float]) -> None:
     """Any list's name, any key."""
     assert decode_cursor(encode_cursor(kind, key), kind, (int, str, float)) == key
+
+
+@pytest.mark.parametrize("half", ["\ud800", "x\udfff"])
+@pytest.mark.parametrize(
+    ("path", "kind", "key"),
+    [
+        ("/v1/traces", "traces", (0, "", None)),
+        ("/v1/jobs", "jobs", (0, None, "")),
+        ("/v1/jobs/train/steps/0", "step 0", (None, 0)),
+        ("/v1/jobs/train/communicators", "communicators", (None,)),
+        ("/v1/slow-transfers", "slow", (0.0, None, "", "")),
+    ],
+)
+def test_a_cursor_with_half_a_character_is_refused(
+    client: httpx.Client, path: str, kind: str, key: tuple[object, ...], half: str
+) -> None:
+    """JSON can write half of a surrogate pair, which no name in the store can hold."""
+    document = json.dumps([1, kind, *(half if part is None else part for part in key)])
+    cursor = base64.urlsafe_b64encode(document.encode()).decode().rstrip("=")
+    response = client.get(path, params={"cursor": cursor, "tenant": "alpha"})
+    assert response.status_code == 400, response.text
+    assert response.json()["detail"].startswith("cursor: ")
+
+
+def test_a_cursor_before_the_first_trace_begins_the_list(client: httpx.Client) -> None:
+    """Its start, 2^63 ns, is later than any stamp can be; the list begins behind it."""
+    cursor = encode_cursor("traces", (-(2**63), "", ""))
+    whole = client.get("/v1/traces").json()["traces"]
+    assert client.get("/v1/traces", params={"cursor": cursor}).json()["traces"] == whole
+
+
+def test_no_corrections_come_before_the_first_version(client: httpx.Client) -> None:
+    """A cursor with a negative version is behind the whole history."""
+    cursor = encode_cursor("clock h1", (-1, 0))
+    response = client.get("/v1/clocks/h1", params={"cursor": cursor})
+    assert response.status_code == 200, response.text
+    assert response.json()["history"] == []

@@ -80,7 +80,7 @@ def fabric_router(store: Store) -> APIRouter:
             raise not_found(f"there is no clock {clock}")
         rows = store.corrections.history(
             clock, table.version, limit=limit + 1,
-            before=None if before is None else (int(before[0]), int(before[1])),
+            before=None if before is None else (max(0, int(before[0])), int(before[1])),
         )  # fmt: skip
         page = page_of_more(
             rows, kind=f"clock {clock}", key=lambda row: (row[0], row[1].valid_from_local_ns),

@@ -17,6 +17,7 @@ from tracing_core.export import PlacedSpan, TimeLine, place
 from tracing_core.export.jaeger import dependencies, jaeger_trace
 from tracing_core.model import Span
 from tracing_core.service.jaeger_query import (
+    INT64_MAX,
     JaegerQuery,
     JaegerQueryError,
     parse_query,
@@ -30,6 +31,7 @@ DEPENDENCY_TRACES_MAX = 200
 DEPENDENCY_LOOKBACK_MS = 24 * 3600 * 1000
 """Jaeger's default."""
 MILLIS_NS = 10**6
+MILLIS_MAX = INT64_MAX // MILLIS_NS
 JAEGER_PREFIX = "/api"
 
 Answer = Callable[[Request], JSONResponse]
@@ -93,8 +95,10 @@ def jaeger_router(store: Store) -> APIRouter:
 
     @get("/dependencies", "Calls between services, counted in a sample of traces")
     def service_dependencies(request: Request) -> JSONResponse:
-        end_ns = MILLIS_NS * _millis(request, "endTs", (2**63 - 1) // MILLIS_NS)
-        lookback_ns = MILLIS_NS * _millis(request, "lookback", DEPENDENCY_LOOKBACK_MS)
+        end_ns = min(MILLIS_NS * _millis(request, "endTs", MILLIS_MAX), INT64_MAX)
+        lookback_ns = min(
+            MILLIS_NS * _millis(request, "lookback", DEPENDENCY_LOOKBACK_MS), INT64_MAX
+        )
         window = TraceQuery(
             tenant=_one(request, "tenant"),
             start_min_local_ns=end_ns - lookback_ns if _one(request, "endTs") else -(2**63),

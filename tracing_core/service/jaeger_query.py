@@ -5,7 +5,6 @@ Jaeger's own rules: `start` and `end` in microseconds, durations like `1.5ms`, `
 `tags={"key":"value"}`; one span has to meet service, operation, tags and duration together.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from decimal import Decimal
 
 from tracing_core.model import AttributeValue, Span
 from tracing_core.plain_values import plain_value
+from tracing_core.service.json_text import read_json
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 1000
@@ -150,8 +150,8 @@ def _tags(simple: Sequence[str], documents: Sequence[str]) -> dict[str, str]:
         found[key] = value
     for text in filter(None, documents):
         try:
-            values = json.loads(text)
-        except (ValueError, RecursionError):
+            values = read_json(text)
+        except ValueError:
             raise JaegerQueryError("tags: expected a JSON object of texts") from None
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
             raise JaegerQueryError("tags: expected a JSON object of texts")

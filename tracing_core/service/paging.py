@@ -17,6 +17,8 @@ from typing import Annotated, Generic, TypeVar
 
 from fastapi import HTTPException, Query, Request, Response
 
+from tracing_core.service.json_text import read_json
+
 T = TypeVar("T")
 Key = tuple[str | int | float, ...]
 """What items are ordered by, unique to each."""
@@ -45,7 +47,7 @@ class Page(Generic[T]):
 def encode_cursor(kind: str, key: Key) -> str:
     """A cursor behind the item with this key in the list `kind`."""
     text = json.dumps([_VERSION, kind, *key], ensure_ascii=False, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, kind: str, types: Sequence[type]) -> Key | None:
@@ -55,8 +57,8 @@ def decode_cursor(cursor: str, kind: str, types: Sequence[type]) -> Key | None:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         body = base64.b64decode(padded, altchars=b"-_", validate=True)
-        values = json.loads(body.decode("utf-8", "surrogatepass"))
-    except (binascii.Error, ValueError, RecursionError) as error:
+        values = read_json(body.decode())
+    except (binascii.Error, ValueError) as error:
         raise _bad("it is not a cursor") from error
     if not isinstance(values, list) or len(values) != 2 + len(types):
         raise _bad("it is not a cursor of this list")

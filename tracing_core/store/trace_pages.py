@@ -9,6 +9,7 @@ begun after the oldest of these parts.
 from collections.abc import Sequence
 
 from tracing_core.store.engine import Engine, Parameter
+from tracing_core.store.trace_query import INT64_MAX
 from tracing_core.store.trace_search import TraceQuery, TraceSummary, summaries
 
 RECENT_PARTS = 5_000
@@ -30,8 +31,8 @@ def trace_page(
     parameters, every = _conditions(query)
     after_ns, after_tenant, after_id = after or (-(2**63) + 1, "", "")
     parameters |= {
-        "tenant": query.tenant, "limit": limit, "after_ns": after_ns, "upto": -after_ns,
-        "after_tenant": after_tenant, "after_id": after_id,
+        "tenant": query.tenant, "limit": limit, "after_ns": after_ns,
+        "upto": min(-after_ns, INT64_MAX), "after_tenant": after_tenant, "after_id": after_id,
     }  # fmt: skip
     since = _start_of_recent(engine, parameters)
     if since is not None:
