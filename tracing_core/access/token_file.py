@@ -4,6 +4,7 @@
 import fcntl
 import os
 import secrets
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,8 +70,10 @@ class TokenFile:
 
     def _read(self) -> TokenBook | TokenFileError:
         try:
-            with self.path.open("rb") as file:
+            with open(self.path, "rb", opener=_at_once) as file:
                 status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    return TokenFileError(f"{self.path}: is not a file")
                 if status.st_mode & _OTHERS_WRITE:
                     return TokenFileError(f"{self.path}: others can write it; chmod 600 it")
                 data = file.read(FILE_BYTES_MAX + 1)
@@ -116,3 +119,8 @@ class TokenFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens a file; of a pipe it does not wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)

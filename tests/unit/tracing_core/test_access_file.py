@@ -179,3 +179,21 @@ def test_off_is_off(file: TokenFile) -> None:
     added(file)
     assert Gate().decide("", Need.ADMIN) == EVERYTHING
     assert gate(file, Auth.OFF).decide("Bearer wrong", Need.READ) == EVERYTHING
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_file_is_refused_without_waiting_for_it(file: TokenFile, kind: str) -> None:
+    """A named pipe has no end until somebody writes into it: nobody may wait for that."""
+    match kind:
+        case "pipe":
+            os.mkfifo(file.path, 0o600)
+        case "folder":
+            file.path.mkdir()
+        case "device":
+            file.path.symlink_to("/dev/zero")
+    gate = Gate(Auth.WITH_TOKENS, file)
+    refusal = gate.decide("Bearer x", Need.READ)
+    assert isinstance(refusal, Refusal)
+    assert refusal.kind is RefusalKind.NOT_NOW
+    with pytest.raises(TokenFileError, match=r"not a file|Is a directory"):
+        file.current()
