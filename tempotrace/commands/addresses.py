@@ -11,8 +11,8 @@ def host_and_port(option: str, text: str) -> tuple[str, int]:
     ('::1', 32766)
     """
     host, separator, port = text.rpartition(":")
-    is_number = port.isascii() and port.isdigit() and int(port) <= 65535
+    is_number = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
     bare = host.removeprefix("[").removesuffix("]")
     if not separator or not is_number or not bare or (":" in bare and bare == host):
-        raise InputError(f"collect: {option} {text!r} is not HOST:PORT")
+        raise InputError(f"{option} {text!r} is not HOST:PORT")
     return bare, int(port)

@@ -20,6 +20,7 @@ from controller.keeper.keeper import Companion
 from controller.link_events.gnmi_ports import GnmiPorts
 from controller.link_events.link_watch import LinkWatch
 from controller.switch_stream import PacketIn
+from tempotrace.commands.options import DAY_S
 from tempotrace.errors import InputError
 
 DEFAULT_TOPOLOGY_INTERVAL_S = INTERVAL_S
@@ -31,6 +32,7 @@ TopologyIntervalS = Annotated[
     typer.Option(
         "--topology-interval-s",
         min=0,
+        max=DAY_S,
         help="Between checks of the cabling by LLDP, 0.2 and more; 0: none.",
     ),
 ]

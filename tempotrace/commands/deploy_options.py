@@ -17,6 +17,7 @@ from controller.fabric_controller import ControllerSettings, TlsFiles, unusable_
 from controller.fabric_problem import FabricProblem
 from controller.fabric_treatment import unequal_treatment
 from controller.rollout import SETTLE_S, PipelineChange
+from tempotrace.commands.options import DAY_S
 from tempotrace.errors import InputError
 
 TlsCa = Annotated[
@@ -70,7 +71,9 @@ Canary = Annotated[
 ]
 SettleS = Annotated[
     float,
-    typer.Option("--settle-s", min=0, help="How long it must stay healthy before the next one."),
+    typer.Option(
+        "--settle-s", min=0, max=DAY_S, help="How long it must stay healthy before the next one."
+    ),
 ]
 NoDrain = Annotated[
     bool, typer.Option("--no-drain", help="Do not lead traffic around a switch before its change.")

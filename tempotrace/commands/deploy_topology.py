@@ -18,7 +18,7 @@ from tempotrace.commands.deploy_options import (
     TlsKey,
     TlsName,
 )
-from tempotrace.commands.options import FabricFile, Json
+from tempotrace.commands.options import DAY_S, FabricFile, Json
 from tempotrace.errors import EXIT_CHECK_FAILED, InputError, one_line_errors
 from tempotrace.strict_json import strict_text
 
@@ -31,7 +31,9 @@ def topology(
     fabric: FabricFile,
     listen_s: Annotated[
         float,
-        typer.Option("--listen-s", min=0.1, help="How long; hosts' own LLDP comes every 30 s."),
+        typer.Option(
+            "--listen-s", min=0.1, max=DAY_S, help="How long; hosts' own LLDP comes every 30 s."
+        ),
     ] = LISTEN_S,
     tls_ca: TlsCa = None,
     tls_cert: TlsCertificate = None,

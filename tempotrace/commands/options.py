@@ -28,6 +28,8 @@ TokenText = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]
 
+DAY_S = 86_400
+"""No interval or wait is meant to be longer, and none can be infinite."""
 DEFAULT_PORT = 8080
 DEFAULT_SEED = 7
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"

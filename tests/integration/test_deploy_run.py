@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
 from typer.testing import CliRunner
 
 from controller.client import compare
@@ -164,11 +165,23 @@ def test_wrong_options_are_one_line(tmp_path: Path) -> None:
         (["--tls-ca", str(tmp_path / "no.pem")], "no.pem: No such file"),
         (["--allow-pipeline-change", "--canary", "leaf9"], "there is no switch leaf9"),
         (["--canary", "leaf1"], "need --allow-pipeline-change"),
+        (["--metrics", "127.0.0.1:" + "9" * 5_000], "is not HOST:PORT"),
     ):
         got = CliRunner().invoke(app, ["run", "-f", str(path), *options])
         assert got.exit_code == 2
         assert message in got.stderr
         assert len(got.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", ["--topology-interval-s", "--settle-s"])
+def test_waits_without_an_end_are_refused(tmp_path: Path, option: str) -> None:
+    """Neither infinite nor no number at all."""
+    path = tmp_path / "fabric.yaml"
+    fabric = leaf_spine(leaves=1, spines=1, hosts_per_leaf=1, tenants=["t"])
+    path.write_text(dump_fabric(fabric), encoding="utf-8")
+    for value in ("inf", "nan"):
+        got = CliRunner().invoke(app, ["run", "-f", str(path), option, value])
+        assert got.exit_code == 2
 
 
 def test_fingerprint_changes_with_content_and_with_replacement(tmp_path: Path) -> None:
