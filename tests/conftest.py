@@ -9,6 +9,7 @@ what it changes and not by chance; HYPOTHESIS_PROFILE=explore looks for new ones
 """
 
 import os
+import resource
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,6 +20,10 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.support.bmv2_mirror import Mirror
+
+# Every store that is opened leaves threads of the embedded database, three open files each.
+_SOFT, _HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (_HARD, _HARD))
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1_000)

@@ -2,22 +2,15 @@
 """The simulator's engine on the kernel's clock: events when they are due, sockets when readable."""
 
 import heapq
-import select
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
+from bmv2_lab.backends.readable import Readable, readable
 from bmv2_lab.backends.time_base import TimeBase
 from bmv2_lab.simulator.engine import Engine
 
 TURN_NS_MAX = 100_000_000
 """Progress is reported, and an interrupt noticed, at least this often."""
-
-
-class Readable(Protocol):
-    """What select takes."""
-
-    def fileno(self) -> int:
-        """Its descriptor."""
 
 
 class RealTimeEngine(Engine):
@@ -52,8 +45,7 @@ class RealTimeEngine(Engine):
     def _turn(self, end_ns: int) -> None:
         due_ns = min(end_ns, self._queue[0][0]) if self._queue else end_ns
         timeout_s = max(0.0, (due_ns - self._time.true_now()) / 1e9)
-        ready, _, _ = select.select(list(self._readers), [], [], timeout_s)
-        for source in ready:
+        for source in readable(list(self._readers), timeout_s):
             self.now_ns = self._time.true_now()
             self._readers[source]()
         self.now_ns = self._time.true_now()

@@ -9,7 +9,6 @@ ends when standard input does; its last line says how late it was.
 
 import json
 import os
-import select
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from bmv2_lab.backends.delay_line import DelayLine
 from bmv2_lab.backends.namespaces import Namespace
 from bmv2_lab.backends.packet_port import FRAMES_PER_TURN, PacketPort, open_ports
 from bmv2_lab.backends.process import be_punctual, read_value
+from bmv2_lab.backends.readable import readable
 
 READY = "ready"
 LATE_KEPT_MAX = 1_000_000
@@ -63,7 +63,7 @@ class Wires:
         timeout_s = None
         if due_ns is not None:
             timeout_s = max(0.0, (due_ns - time.monotonic_ns()) / 1e9)
-        ready, _, _ = select.select([stop_fd, *self._by_fd], [], [], timeout_s)
+        ready = readable([stop_fd, *self._by_fd], timeout_s)
         self._release()
         if stop_fd in ready:
             return False
