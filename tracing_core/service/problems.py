@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
+import structlog
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -15,6 +16,9 @@ from tracing_core.store import StoreClosedError, StoreError
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 VALIDATION_ERRORS_MAX = 5
 """Errors named in one answer; the first ones say enough."""
+STORE_ERROR = "the store does not answer; the service's log says why"
+
+_log = structlog.get_logger(__name__)
 
 
 def not_found(detail: str) -> HTTPException:
@@ -54,12 +58,17 @@ def install(app: FastAPI) -> None:
     async def on_closed(_: Request, error: Exception) -> JSONResponse:
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
 
+    async def on_store(_: Request, error: Exception) -> JSONResponse:
+        # The database's words name paths and tables, which are no client's business.
+        _log.error("store_did_not_answer", error=str(error))
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, STORE_ERROR)
+
     async def on_bug(_: Request, error: Exception) -> JSONResponse:
         # The server logs it with its traceback; the client learns that it is not at fault.
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"internal error: {type(error).__name__}")
 
     app.add_exception_handler(Exception, on_bug)
-    app.add_exception_handler(StoreError, on_closed)
+    app.add_exception_handler(StoreError, on_store)
     app.add_exception_handler(StarletteHTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(StoreClosedError, on_closed)
