@@ -43,11 +43,12 @@ from bmv2_lab.scoring import (
 from correction.baselines.compare import baseline_offsets
 from correction.servo import free_running_exchanges
 from tempotrace.analysis import Analysis, publish
+from tempotrace.errors import InputError
 from tempotrace.scenario_check import analyse_run, checked_limits
 from tempotrace.service import start_service
 from tempotrace.strict_json import strict_text, with_reasons
 from tracing_core.analysis import Analysis as StoreAnalysis
-from tracing_core.sdk import OtlpExport
+from tracing_core.sdk import ExportError, OtlpExport
 from tracing_core.service.run import ServiceHandle
 from tracing_core.store import Store
 
@@ -125,7 +126,12 @@ def _export_spans(run: LabRun, out: Path, service: ServiceHandle, progress: Prog
         spans = run.spans.spans
         for first in range(0, len(spans), EXPORT_STEP_SPANS):
             progress("export spans", first / len(spans))
-            export.export(spans[first : first + EXPORT_STEP_SPANS])
+            try:
+                export.export(spans[first : first + EXPORT_STEP_SPANS])
+            except ExportError as error:
+                raise InputError(
+                    f"demo: {error}: the machine is very busy, or its disk full; try again"
+                ) from None
 
 
 def score_run(run: LabRun, analysis: Analysis, store: Store, service: ServiceHandle) -> Summary:

@@ -38,7 +38,8 @@ from tracing_core.otlp.json_codec import request_to_json
 
 BATCH_SPANS = 512
 """Spans per request, the SDK's own default."""
-EXPORT_TIMEOUT_S = 10.0
+EXPORT_TIMEOUT_S = 60.0
+"""A busy machine syncs its disk for seconds; the service tells a sender that should wait."""
 
 AttributeScalar = str | int | float | bool
 

@@ -32,6 +32,7 @@ class Cause(Enum):
     CLOCK_UNIT_WRONG = "clock_unit_wrong"
     STAMPS_REFUSED = "stamps_refused"
     ALL_FILTERED = "all_filtered"
+    SOME_REFUSED = "some_refused"
     SAMPLING_DOES_NOT_PAIR = "sampling_does_not_pair"
     KERNEL_DROPS = "kernel_drops"
     REPORTS_LOST = "reports_lost"

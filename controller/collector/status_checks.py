@@ -26,6 +26,7 @@ STALLED_S = 5.0
 """The picture is made anew every second; one as old as this means that the loop waits."""
 LOST_SHARE = 0.001
 FILTERED_SHARE = 0.5
+REFUSED_SHARE = 0.01
 LONE_SHARE = 0.9
 NAMES_MAX = 8
 """Devices named in one line."""
@@ -222,8 +223,9 @@ def _filtered(
 ) -> Iterator[Diagnosis]:
     counters = state.counters
     refused = counters.rejected_total
-    if counters.received < REPORTS_MIN or refused < FILTERED_SHARE * counters.received:
+    if counters.received < REPORTS_MIN or refused < max(1, REFUSED_SHARE * counters.received):
         return
+    is_most = refused >= FILTERED_SHARE * counters.received
     reasons = sorted(counters.rejected.items(), key=lambda item: -item[1])
     most = reasons[0][0]
     strangers = state.rejected_samples.get(UNKNOWN_SENDER, ())
@@ -232,7 +234,7 @@ def _filtered(
     if most is DecodeReason.UNKNOWN_NODE and named:
         extra = (f"node ids in refused reports: {', '.join(map(str, named[:NAMES_MAX]))}",)
     yield Diagnosis(
-        cause=Cause.ALL_FILTERED,
+        cause=Cause.ALL_FILTERED if is_most else Cause.SOME_REFUSED,
         severity=Severity.ERROR if not counters.decoded else Severity.WARNING,
         summary="All reports are refused."
         if not counters.decoded

@@ -6,21 +6,18 @@ bytes. A file of lines tells which windows it has, so that there each stands onc
 """
 
 import json
-import os
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
+from controller.appended_lines import ForeignFileError, open_appended
 from controller.collector.outputs.file_output import FileOutput, newest_parts
 from controller.collector.outputs.open_output import open_output
 from controller.collector.outputs.output import Output, OutputError
 from controller.collector.outputs.part import Part, encode_part, read_parts
 from controller.following.documents import header_record, part_arrays, window_record
 from correction.stream.follow import FollowedWindow
-
-TAIL_BYTES = 64 << 20
-"""The newest line of a file is looked for in so much of its end."""
 
 
 class CorrectionOutput(Protocol):
@@ -41,10 +38,15 @@ class JsonLinesOutput:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = path.open("ab+")
+            self._file, last = open_appended(path, _line(header_record()))
         except OSError as error:
             raise OutputError(f"output {path}: {error.strerror}") from None
-        self._version = self._repaired()
+        except ForeignFileError as error:
+            raise OutputError(f"output {error}") from None
+        self._version = _version(last)
+        self._known = self._version
+        self.left_out = 0
+        """Windows that were no newer than what the file had when it was opened."""
 
     def encode(self, window: FollowedWindow, run: str) -> bytes:
         """One line."""
@@ -57,26 +59,12 @@ class JsonLinesOutput:
             self._file.write(encoded)
             self._file.flush()
             self._version = version
+        elif version <= self._known:
+            self.left_out += 1
 
     def close(self) -> None:
         """Everything is in the file already."""
         self._file.close()
-
-    def _repaired(self) -> int:
-        """The newest version in the file, which ends behind a whole line afterwards."""
-        size = self._file.seek(0, os.SEEK_END)
-        start = max(0, size - TAIL_BYTES)
-        self._file.seek(start)
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            self._file.truncate(start + whole)
-        lines = data[:whole].splitlines()
-        if not lines:
-            self._file.write(_line(header_record()))
-            self._file.flush()
-            return 0
-        return int(json.loads(lines[-1]).get("correction_version", 0))
 
 
 class PartsOutput:
@@ -121,3 +109,11 @@ def open_correction_output(text: str, run: str) -> CorrectionOutput:
 
 def _line(record: dict[str, object]) -> bytes:
     return json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _version(line: bytes) -> int:
+    """Of the newest window in a file; 0 behind the header."""
+    try:
+        return int(json.loads(line).get("correction_version", 0))
+    except (ValueError, TypeError, AttributeError):
+        raise OutputError("output: the last line of the file is no window of corrections") from None

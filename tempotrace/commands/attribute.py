@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tempotrace attribute`: what made a transfer slow, asked of a running service."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -24,17 +25,26 @@ def attribute(
     as_json: Json = False,
 ) -> None:
     """Name the hop, link or host that made a transfer slow, or say why that cannot be told."""
+    unknown, transfers = 0, []
     if span_id is None:
         listing = get_json(url, f"/v1/traces/{trace_id}/transfers", token=token)
-        span_ids = [item["send_span_id"] for item in listing["transfers"] if item["slow"]]
+        transfers = listing["transfers"]
+        span_ids = [item["send_span_id"] for item in transfers if item["slow"]]
+        unknown = sum(item["excess_ns"] is None for item in transfers)
     else:
         span_ids = [span_id]
     answers = [get_json(url, f"/v1/attribution/{trace_id}/{one}", token=token) for one in span_ids]
     if as_json:
         typer.echo(strict_text(answers))
         return
+    if unknown:
+        sys.stderr.write(
+            f"trace {trace_id}: of {unknown} of {len(transfers)} transfers it cannot be told "
+            "whether they are slow; `tempotrace attribute TRACE SPAN` says why\n"
+        )
     if not answers:
-        typer.echo(f"trace {trace_id}: no transfer is slow")
+        if not unknown:
+            typer.echo(f"trace {trace_id}: no transfer is slow")
         return
     table = Table(title=f"slow transfers of trace {trace_id}")
     for name in ("span", "cause", "reason"):

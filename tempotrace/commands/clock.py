@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
+from controller.appended_lines import ForeignFileError, open_appended
 from controller.clock_pairs import clock_pair_line, derived_clock_line, header_line
 from controller.clock_reading import pairs_of_phc2sys
 from controller.daemon_log import parse_daemon_log
@@ -112,10 +114,12 @@ def from_log_command(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
-    """The file at its end, with a header if it is new."""
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        if file.tell() == 0:
-            file.write(header_line() + "\n")
+    """The file at its end, behind its header and a whole line."""
+    try:
+        binary, _ = open_appended(path, header_line().encode() + b"\n")
+    except ForeignFileError as error:
+        raise InputError(f"clock: {error}") from None
+    with TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:
         yield file
 
 

@@ -19,7 +19,11 @@ from controller.collector.outputs.part import PartError
 from controller.fabric import Fabric
 from controller.fabric_file import load_fabric
 from controller.fabric_model import fabric_model
-from controller.following.correction_outputs import CorrectionOutput, open_correction_output
+from controller.following.correction_outputs import (
+    CorrectionOutput,
+    JsonLinesOutput,
+    open_correction_output,
+)
 from controller.following.following import Following
 from controller.following.link_delay_output import LinkDelayOutput
 from controller.following.link_samples_output import LinkSamplesOutput
@@ -116,6 +120,8 @@ def follow(
     if link_samples is not None and collected is not None:
         raise InputError("correct follow: --link-samples goes with --listen or --reports")
     addresses = [host_and_port("--listen", text) for text in listen or []]
+    if reports is not None and not exchanges.is_file():
+        raise InputError(f"{exchanges}: no such file")
     description = load_fabric(fabric)
     with ExitStack() as stack:
         following, saved = opened(
@@ -155,6 +161,12 @@ def follow(
             sys.stderr.write(f"listening on {live.listed}\n")
             live.serve(is_ended=is_ended, reload=reload)
     summary = following.summary()
+    for text, output in zip(out or [], following.outputs, strict=False):
+        if isinstance(output, JsonLinesOutput) and output.left_out and state is None:
+            sys.stderr.write(
+                f"{text}: {output.left_out} windows were left out: it has windows of these numbers "
+                "already, of another run perhaps; give another file, or --state to go on\n"
+            )
     if as_json:
         typer.echo(strict_text(summary))
     else:

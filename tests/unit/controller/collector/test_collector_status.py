@@ -144,6 +144,20 @@ def test_all_filtered_names_the_reasons_and_strange_node_ids():
     assert "node_id" in found[0].next_step
 
 
+def test_some_refused_is_told_from_one_in_a_hundred():
+    """A tenth of the reports from strangers is a warning with their ids; none is nothing."""
+    payloads = whole_paths()
+    strange = [
+        (at_ns, payload[:4] + (77).to_bytes(4, "big") + payload[8:])
+        for at_ns, payload in payloads[::10]
+    ]
+    found = [item for item in _causes([*payloads, *strange]) if item.cause is Cause.SOME_REFUSED]
+    assert [item.severity for item in found] == [Severity.WARNING]
+    assert found[0].evidence[-1] == "node ids in refused reports: 77"
+    causes = [item.cause for item in _causes(payloads)]
+    assert Cause.SOME_REFUSED not in causes
+
+
 def test_every_reason_has_a_next_step():
     """No refusal leaves the operator without one."""
     assert set(NEXT_STEPS) == set(DecodeReason)
