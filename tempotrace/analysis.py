@@ -219,9 +219,12 @@ def correction_rows(analysis: Analysis) -> list[Correction]:
 
 
 def publish(analysis: Analysis, store: Store) -> int:
-    """Put an analysis into the store; returns the new correction version."""
+    """Put an analysis into the store; returns the new correction version.
+
+    Packets of a recording that was published before are there already, and stay there once.
+    """
     store.fabric.replace(nodes_of(analysis.declared), links_of(analysis.declared))
-    store.telemetry.append(analysis.collection.packets, analysis.collection.hops)
+    store.telemetry.append_new(analysis.collection.packets, analysis.collection.hops)
     return store.corrections.append(correction_rows(analysis), link_estimates(analysis))
 
 

@@ -11,6 +11,8 @@ from tracing_core.store.engine import Engine
 
 _PACKET_COLUMNS = tuple(name for name in PACKET_DTYPE.names or () if name != "first_hop")
 _HOP_COLUMNS = HOP_DTYPE.names or ()
+_IDENTITY = [name for name in _PACKET_COLUMNS if name not in ("hop_count", "complete")]
+"""What tells one reported packet from another, its capture time included."""
 
 
 class TelemetryStore:
@@ -54,6 +56,31 @@ class TelemetryStore:
             self._engine.insert("packets", columns)
             self.revision += 1
 
+    def append_new(self, packets: Packets, hops: Hops) -> int:
+        """As `append`, without what the store has; the number of packets that were left out.
+
+        A recording may be read again. Packets are looked up by their captures' times.
+        """
+        if len(packets) == 0:
+            return 0
+        with self._engine.transaction_lock():
+            there = self._identities_between(
+                int(packets["capture_collector_ns"].min()),
+                int(packets["capture_collector_ns"].max()),
+            )
+            known = np.array([one in there for one in _identities(packets)], np.bool_)
+            self.append(packets[~known], hops)
+        return int(known.sum())
+
+    def _identities_between(self, first_ns: int, last_ns: int) -> set[bytes]:
+        columns = self._engine.columns(
+            f"SELECT {', '.join(_IDENTITY)} FROM packets"
+            " WHERE capture_collector_ns BETWEEN {first_ns:Int64} AND {last_ns:Int64}",
+            _IDENTITY,
+            {"first_ns": first_ns, "last_ns": last_ns},
+        )
+        return set(_identities(_structured(columns, PACKET_DTYPE)))
+
     def count(self) -> int:
         """Number of packets."""
         return self._engine.scalar_int("SELECT count() FROM packets")
@@ -83,6 +110,15 @@ class TelemetryStore:
         counts = packets["hop_count"].astype(np.int64)
         packets["first_hop"] = np.cumsum(counts) - counts
         return packets, _structured(hop_columns, HOP_DTYPE)
+
+
+def _identities(packets: Packets) -> list[bytes]:
+    """Of each packet."""
+    wanted = np.dtype([(name, PACKET_DTYPE[name]) for name in _IDENTITY])
+    rows = np.zeros(len(packets), wanted)
+    for name in _IDENTITY:
+        rows[name] = packets[name]
+    return [row.tobytes() for row in rows]
 
 
 def _structured(columns: dict[str, NDArray[Any]], dtype: np.dtype[np.void]) -> NDArray[np.void]:

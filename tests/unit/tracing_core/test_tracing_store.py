@@ -122,6 +122,17 @@ def test_packets_and_hops_come_back_in_order(store: Store) -> None:
     assert store.telemetry.read(TRAFFIC_PTP)[0]["ptp_clock_identity"].tolist() == [2**64 - 1]
 
 
+def test_a_recording_that_is_read_again_stays_once(store: Store) -> None:
+    """What was stored is left out and counted, packets and hops; what is new comes after it."""
+    world = build(1, transfers=30)
+    assert store.telemetry.append_new(world.packets[:20], world.hops) == 0
+    assert store.telemetry.append_new(world.packets, world.hops) == 20
+    assert store.telemetry.append_new(world.packets, world.hops) == len(world.packets)
+    packets, hops = store.telemetry.read(TRAFFIC_ROCE)
+    assert np.array_equal(packets, world.packets)
+    assert np.array_equal(hops, world.hops)
+
+
 def test_packets_with_missing_hops_are_refused(store: Store) -> None:
     """A reference beyond the hops is a caller's error, found before anything is stored."""
     world = build(1, transfers=3)
