@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Mapping
+from http.client import UNAUTHORIZED
 from typing import Any
 
 import httpx
@@ -18,7 +19,8 @@ class RefusedError(InputError):
     """The service answered with an error."""
 
     def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
+        hint = "; --token or TEMPOTRACE_TOKEN names a valid one" if status == UNAUTHORIZED else ""
+        super().__init__(message + hint)
         self.status = status
 
 
