@@ -5,6 +5,12 @@ SEGMENT_TIME = "toDateTime(intDiv(bitShiftRight(segment, 12), 1000000), 'UTC')"
 """When a segment was begun: its number is microseconds since 1970, then 12 bits of the writer."""
 SEGMENT_DAY = f"toYYYYMMDD({SEGMENT_TIME})"
 
+_SETTINGS = """\
+SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
+    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
+    max_bytes_to_merge_at_max_space_in_pool = 536870912"""
+"""Of every table: a batch is on the disk when its insert returns, and is taken once."""
+
 SPAN_ROWS = f"""
 CREATE TABLE IF NOT EXISTS span_rows (
     tenant LowCardinality(String),
@@ -47,9 +53,7 @@ CREATE TABLE IF NOT EXISTS span_rows (
 PARTITION BY {SEGMENT_DAY}
 ORDER BY (tenant, segment, trace_id, start_local_ns)
 PRIMARY KEY (tenant, segment, trace_id)
-SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
-    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 536870912
+{_SETTINGS}
 """
 """Raw spans in the order of their arrival. A segment is what one insert brought; parts that follow
 one another in time merge by copying. Arrays, key-value lists, bytes and nothing at all stand in
@@ -73,9 +77,7 @@ CREATE TABLE IF NOT EXISTS trace_parts (
 ) ENGINE = MergeTree
 PARTITION BY {SEGMENT_DAY}
 ORDER BY (tenant, trace_id, segment)
-SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
-    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 536870912
+{_SETTINGS}
 """
 """What each segment holds of each trace: its time range, and what a search asks for."""
 
@@ -83,9 +85,7 @@ TRACE_PARTS_FINE = f"""
 CREATE TABLE trace_parts_fine AS trace_parts ENGINE = MergeTree
 PARTITION BY {SEGMENT_DAY}
 ORDER BY (tenant, trace_id, segment)
-SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
-    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 536870912, index_granularity = 1024
+{_SETTINGS}, index_granularity = 1024
 """
 """A trace is looked up in every part, and as many rows are read there as a granule has."""
 
@@ -104,9 +104,7 @@ CREATE TABLE IF NOT EXISTS trace_times (
 ) ENGINE = MergeTree
 PARTITION BY {SEGMENT_DAY}
 ORDER BY (tenant, start_local_ns, trace_id)
-SETTINGS non_replicated_deduplication_window = 10000, fsync_after_insert = 1,
-    fsync_part_directory = 1, ttl_only_drop_parts = 1, min_bytes_for_wide_part = 67108864,
-    max_bytes_to_merge_at_max_space_in_pool = 536870912, index_granularity = 1024
+{_SETTINGS}, index_granularity = 1024
 """
 """The parts of traces again, by their raw start: a search reads the newest first and stops."""
 
